@@ -112,8 +112,8 @@ Manifest write_folder(const fs::path& path, const ParameterBuffers& buffers, con
                       const StateSource& source) {
   const fs::path partial = path.parent_path() / ("." + folder_name(state.step) + ".partial");
   PartialFolder folder(partial);
-  Manifest manifest{state.step, state.tokens, state.config, ASSAY_VERSION, dtype_name(buffers), state.data,
-                    {}};
+  Manifest manifest{state.step,          state.tokens, state.config,     ASSAY_VERSION,
+                    dtype_name(buffers), state.data,   state.validation, {}};
   for (const Part& part : parts) manifest.files.push_back(write_part(partial, part, buffers, source));
   const std::string json = to_json(manifest);
   write_text(partial / manifest_name, json);
@@ -123,8 +123,14 @@ Manifest write_folder(const fs::path& path, const ParameterBuffers& buffers, con
   return manifest;
 }
 
+/// Whether none is named the best yet, or one of another set or of a higher loss.
+bool is_best(const fs::path& parent, const Validated& validation) {
+  const auto best = best_of(parent.parent_path().string());
+  return !best || best->set != validation.set || validation.loss < best->loss;
+}
+
 Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-                       std::int64_t keep, const StateSource& source) {
+                       const Retention& keep, const StateSource& source) {
   const auto start = std::chrono::steady_clock::now();
   const fs::path parent = fs::path(directory) / "checkpoints", path = parent / folder_name(state.step);
   create_durable_folder(parent);
@@ -140,8 +146,9 @@ Saved write_checkpoint(const std::string& directory, const ParameterBuffers& buf
   sync_folder(parent);
   Saved saved{.path = path.string(), .bytes = 0, .seconds = 0, .not_removed = {}};
   for (const FileEntry& file : manifest.files) saved.bytes += file.bytes;
+  if (keep.best && state.validation && is_best(parent, *state.validation)) name_best(parent, path);
   try {
-    retain_newest(parent, keep);
+    retain_newest(parent, keep.newest, keep.best ? best_checkpoint(parent) : std::nullopt);
   } catch (const UserError& error) {
     saved.not_removed = error.what();
   }
@@ -161,7 +168,7 @@ StateSource whole_state(const ParameterBuffers& buffers) {
 }
 
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           std::int64_t keep, const StateSource& source) {
+           const Retention& keep, const StateSource& source) {
   try {
     return write_checkpoint(directory, buffers, state, keep, source);
   } catch (const UserError& error) {
@@ -173,6 +180,11 @@ Saved save(const std::string& directory, const ParameterBuffers& buffers, const 
 }
 
 std::optional<std::vector<DataFile>> data_of(const std::string& path) { return read_manifest(path).data; }
+
+std::optional<Validated> best_of(const std::string& directory) {
+  const auto best = best_checkpoint(fs::path(directory) / "checkpoints");
+  return best ? read_manifest(*best).validation : std::nullopt;
+}
 
 std::optional<std::string> newest(const std::string& directory) {
   const auto found = marked_checkpoints(fs::path(directory) / "checkpoints");

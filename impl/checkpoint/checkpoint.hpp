@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "impl/checkpoint/data_file.hpp"
+#include "impl/checkpoint/manifest.hpp"
 #include "impl/comm/communicator.hpp"
 #include "impl/params/parameter_buffers.hpp"
 
@@ -20,6 +21,16 @@ struct State {
   std::int64_t tokens = 0;                         ///< tokens trained on
   std::string config;                              ///< the run's settings as dumped TOML
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
+  std::optional<Validated> validation = {};        ///< at this step; best_of reads it back
+};
+
+/// Which committed checkpoints of a run stay: the `newest` (>= 1) and, where `best` is set, the one that is
+/// named checkpoints/best.
+struct Retention {
+  Retention(std::int64_t newest_checkpoints, bool with_best = false)
+      : newest(newest_checkpoints), best(with_best) {}
+  std::int64_t newest;
+  bool best;
 };
 
 /// Gives a save the whole values of parameter number `index` of the model in one of the buffers: on any
@@ -38,16 +49,17 @@ struct Saved {
 
 /// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint
 /// once committed nor an older one: temporary folder, files hashed while written, fsync of each, manifest,
-/// marker, fsync, rename, fsync of the parent; only then older ones beyond `keep` (>= 1) are deleted. One
-/// rank calls. Errors: UserError(io) naming file, reason (disk full, permission), the bytes that the
-/// checkpoint needs and those that are free: then older checkpoints are as they were, nothing of the new one
-/// is left, and a later call may succeed; UserError(non_finite) naming the parameter when a value is NaN or
-/// infinite: such a state is never saved.
+/// marker, fsync, rename, fsync of the parent; only then older ones that `keep` leaves out are deleted. With
+/// keep.best, a state with the lowest loss on its validation set is named checkpoints/best before that: a
+/// link, which is replaced at once. One rank calls. Errors: UserError(io) naming file, reason (disk full,
+/// permission), the bytes that the checkpoint needs and those that are free: then older checkpoints are as
+/// they were, nothing of the new one is left, and a later call may succeed; UserError(non_finite) naming the
+/// parameter when a value is NaN or infinite: such a state is never saved.
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           std::int64_t keep, const StateSource& source);
+           const Retention& keep, const StateSource& source);
 /// Of buffers that hold everything.
 inline Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-                  std::int64_t keep) {
+                  const Retention& keep) {
   return save(directory, buffers, state, keep, whole_state(buffers));
 }
 
@@ -60,6 +72,10 @@ State read_state(const std::string& path);
 
 /// The token files that its run read; nothing where an earlier version saved it. Errors: UserError(bad_data).
 std::optional<std::vector<DataFile>> data_of(const std::string& path);
+
+/// Loss of the checkpoint that is named checkpoints/best in a run folder, and of which set it is; nothing
+/// where none is.
+std::optional<Validated> best_of(const std::string& directory);
 
 /// Hash of a committed checkpoint's manifest, which holds the hashes of its files: the same for two folders
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.

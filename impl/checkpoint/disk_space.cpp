@@ -16,9 +16,11 @@ namespace fs = std::filesystem;
 DiskNeed disk_need(const spec::RunConfig& config, const spec::ModelSpec& model, std::int64_t present,
                    std::int64_t steps_done) {
   const std::int64_t left = std::max<std::int64_t>(config.steps - steps_done, 1);
-  const std::int64_t saves =
-      config.checkpoint_every > 0 ? (left + config.checkpoint_every - 1) / config.checkpoint_every : 1;
-  const std::int64_t at_a_time = std::min(present + saves, config.checkpoint_keep + 1);
+  const auto saves_of = [&](std::int64_t every) { return every > 0 ? (left + every - 1) / every : 0; };
+  const std::int64_t saves = std::max<std::int64_t>(
+      saves_of(config.checkpoint_every) + (config.keep_best ? saves_of(config.eval_every) : 0), 1);
+  const std::int64_t at_a_time =
+      std::min(present + saves, config.checkpoint_keep + 1 + (config.keep_best ? 1 : 0));
   const Dtype states = config.dtype == Dtype::bf16 ? config.states : config.dtype;  // as ParameterBuffers
   const std::int64_t one = checkpoint::size_on_disk(spec::inventory(model), states);
   return {.checkpoint = one, .most = std::max<std::int64_t>(at_a_time - present, 1) * one};
@@ -42,6 +44,7 @@ std::optional<std::string> check_disk(const spec::RunConfig& config, const spec:
                                       "another disk");
   return where + "its checkpoints take up to " + spec::bytes(need.most) +
          " more (checkpoint.keep = " + std::to_string(config.checkpoint_keep) +
+         (config.keep_best ? ", the best" : "") +
          " and the one being written): a later save may fail; free space, lower checkpoint.keep, or give a "
          "run.directory on another disk";
 }

@@ -17,7 +17,7 @@ struct DiskNeed {
 
 /// `present`: committed checkpoints that are there, `steps_done`: of the one that the run continues. A new
 /// one is written before an old one goes: with every save still to come, at most checkpoint.keep + 1 stand at
-/// a time.
+/// a time, and with checkpoint.keep_best one more.
 DiskNeed disk_need(const spec::RunConfig& config, const spec::ModelSpec& model, std::int64_t present,
                    std::int64_t steps_done);
 

@@ -87,12 +87,34 @@ void remove_leftovers(const fs::path& parent) {
   }
 }
 
-void retain_newest(const fs::path& parent, std::int64_t keep) {
+std::optional<fs::path> best_checkpoint(const fs::path& parent) {
+  const DiskCall disk;
+  std::error_code error;
+  const fs::path name = fs::read_symlink(parent / best_name, error);
+  if (error || !step_in_name(name.string()) || !committed(parent / name)) return {};
+  return parent / name;
+}
+
+void name_best(const fs::path& parent, const fs::path& path) {
+  const DiskCall disk;
+  const fs::path link = parent / best_name, partial = parent / ("." + std::string(best_name) + ".partial");
+  std::error_code error;
+  fs::remove(partial, error);
+  fs::create_symlink(path.filename(), partial, error);
+  if (!error) fs::rename(partial, link, error);
+  if (error)
+    throw UserError(ExitCode::io, path.string() + " is committed, but cannot be named " + link.string() +
+                                      ": " + error.message());
+  sync_folder(parent);
+}
+
+void retain_newest(const fs::path& parent, std::int64_t keep, const std::optional<fs::path>& also) {
   const DiskCall disk;
   std::vector<Found> found = committed_checkpoints(parent);
   const auto count = static_cast<std::int64_t>(found.size());
   for (std::int64_t i = 0; i + std::max<std::int64_t>(keep, 1) < count; ++i) {
     const fs::path& folder = found[static_cast<std::size_t>(i)].path;
+    if (folder == also) continue;
     std::error_code error;
     fs::remove(folder / marker_name, error);
     if (error)
@@ -102,6 +124,9 @@ void retain_newest(const fs::path& parent, std::int64_t keep) {
     fs::remove_all(folder, error);
     if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());
   }
+  const fs::path link = parent / best_name;
+  std::error_code error;
+  if (fs::is_symlink(link, error) && !fs::exists(link, error)) fs::remove(link, error);
 }
 
 }  // namespace assay::impl::checkpoint

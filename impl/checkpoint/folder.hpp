@@ -2,6 +2,7 @@
 // Checkpoint folders of a run: their names, which of them count, and which may go.
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 namespace assay::impl::checkpoint {
 
 inline constexpr const char* manifest_name = "manifest.json";
+inline constexpr const char* best_name = "best";
 inline constexpr const char* marker_name = "COMMITTED";
 inline constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;  ///< longest that is read [B]
 
@@ -37,8 +39,16 @@ std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
 /// marker.
 void remove_leftovers(const std::filesystem::path& parent);
 
-/// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), marker first. Errors:
-/// UserError(io).
-void retain_newest(const std::filesystem::path& parent, std::int64_t keep);
+/// The committed checkpoint of `parent` that is named the best; nothing where none is.
+std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path& parent);
+
+/// Names the checkpoint `path` of `parent` the best: the link `best` leads to it from here on, and at no
+/// moment to none. Errors: UserError(io).
+void name_best(const std::filesystem::path& parent, const std::filesystem::path& path);
+
+/// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), but for `also`, marker first;
+/// and a link `best` whose checkpoint is gone. Errors: UserError(io).
+void retain_newest(const std::filesystem::path& parent, std::int64_t keep,
+                   const std::optional<std::filesystem::path>& also = {});
 
 }  // namespace assay::impl::checkpoint

@@ -1,5 +1,6 @@
 #include "impl/checkpoint/manifest.hpp"
 
+#include "spec/config/value.hpp"
 #include "spec/error.hpp"
 #include "spec/text/json.hpp"
 
@@ -29,6 +30,11 @@ std::vector<DataFile> data_from(Item json) {
                      .bytes = json[i].at("bytes").integer(),
                      .sample = json[i].at("sample").text()});
   return files;
+}
+
+std::string to_json(const Validated& validation) {
+  return "{\"loss\": " + spec::toml_literal(validation.loss) + ", \"set\": " + json_string(validation.set) +
+         '}';
 }
 
 std::string to_json(const FileEntry& file) {
@@ -63,6 +69,7 @@ std::string to_json(const Manifest& manifest) {
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
          (manifest.data ? ",\n \"data\": " + listed(data, 2) : std::string()) +
+         (manifest.validation ? ",\n \"validation\": " + to_json(*manifest.validation) : std::string()) +
          ",\n \"files\": " + listed(files, 2) + "\n}\n";
 }
 
@@ -79,8 +86,11 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
                     .version = json.at("version").text(),
                     .dtype = json.at("dtype").text(),
                     .data = {},
+                    .validation = {},
                     .files = {}};
   if (const auto data = json.find("data")) manifest.data = data_from(*data);
+  if (const auto validation = json.find("validation"))
+    manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
   const Item files = json.at("files");
   for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files[i]));
   return manifest;

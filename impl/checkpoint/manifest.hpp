@@ -21,6 +21,12 @@ struct FileEntry {
   std::vector<TensorEntry> tensors;
 };
 
+/// Loss of a checkpoint on the run's validation set.
+struct Validated {
+  double loss = 0;  ///< [nats per token]
+  std::string set;  ///< hash of the set (spec/record/record.md, `set_hash`)
+};
+
 struct Manifest {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
@@ -28,7 +34,8 @@ struct Manifest {
   std::string version;
   std::string dtype;  ///< of every tensor, as safetensors names it: "F32", "F64", "BF16"
   std::optional<std::vector<DataFile>> data;  ///< token files of the run; earlier versions did not write them
-  std::vector<FileEntry> files;
+  std::optional<Validated> validation = {};   ///< where the run was validated at this step
+  std::vector<FileEntry> files = {};
 };
 
 std::string to_json(const Manifest& manifest);

@@ -22,6 +22,7 @@ class GrammarData final : public SampleSource {
   std::int64_t sequence_length() const override { return T_; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
   std::string description() const override;
+  std::optional<double> bytes_per_token() const override { return 1; }
 
  private:
   std::uint64_t seed_;

@@ -10,12 +10,19 @@
 
 namespace assay::impl::data {
 
+spec::data::SampleOrder sample_order(const LoaderPlan& plan, const SampleSource& source) {
+  return {.seed = plan.seed,
+          .samples = source.samples(),
+          .sequences = plan.sequences,
+          .held_out = spec::data::held_out_samples(plan.held_out, source.samples())};
+}
+
 Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan,
                std::function<void(const StepBatches&)> when_read)
     : source_(std::move(source)),
       plan_(std::move(plan)),
       when_read_(std::move(when_read)),
-      order_{plan_.seed, source_->samples(), plan_.sequences} {
+      order_(sample_order(plan_, *source_)) {
   if (plan_.prefetch < 0)
     throw UserError(ExitCode::usage, "the loader reads " + std::to_string(plan_.prefetch) +
                                          " steps ahead; it must be 0 or more");

@@ -28,7 +28,11 @@ struct LoaderPlan {
   std::int64_t start_step = 0;                  ///< first step that next() gives
   std::int64_t prefetch = 2;                    ///< steps read ahead at most; 0: read when next() asks
   std::optional<std::int64_t> end_of_document;  ///< see read_micro_batch
+  double held_out = 0;                          ///< share of the samples that is not read
 };
+
+/// The order of the samples of `source`.
+spec::data::SampleOrder sample_order(const LoaderPlan& plan, const SampleSource& source);
 
 /// The batches of one optimizer step for this rank.
 struct StepBatches {

@@ -22,6 +22,9 @@ class SampleSource {
   /// One line for the banner and the record.
   virtual std::string description() const = 0;
 
+  /// Bytes of text behind each token, where the data says so.
+  virtual std::optional<double> bytes_per_token() const { return std::nullopt; }
+
   /// What makes the data look like something else than what was stated; a warning, nothing is refused for it.
   /// Errors: those of read.
   virtual std::optional<std::string> doubt() const { return std::nullopt; }

@@ -36,7 +36,8 @@ double longest_in_a_step(const RowView& row, const WatchLimits& limits) {
 }
 
 double stall_of(const RowView& row, const WatchLimits& limits) {
-  const bool known = row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending;
+  const bool known = row.steps_done > 1 && row.doing != Doing::starting && row.doing != Doing::ending &&
+                     row.doing != Doing::validation;
   const double in_a_step = longest_in_a_step(row, limits);
   return known && !waits_outside(row) ? in_a_step : std::max(limits.outside, in_a_step);
 }

@@ -13,8 +13,8 @@ void put(char (&to)[N], const std::string& from) {
 }  // namespace
 
 std::string to_string(Doing doing) {
-  static constexpr std::array names = {"data_wait", "forward", "backward",   "reduce",   "clip",
-                                       "update",    "other",   "checkpoint", "starting", "ending"};
+  static constexpr std::array names = {"data_wait", "forward",    "backward", "reduce", "clip",      "update",
+                                       "other",     "checkpoint", "starting", "ending", "validation"};
   return names.at(static_cast<std::size_t>(doing));
 }
 

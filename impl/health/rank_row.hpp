@@ -11,7 +11,19 @@
 namespace assay::impl {
 
 /// The current work of a rank: the record's phases in their order, and the work outside of a step.
-enum class Doing { data_wait, forward, backward, reduce, clip, update, other, checkpoint, starting, ending };
+enum class Doing {
+  data_wait,
+  forward,
+  backward,
+  reduce,
+  clip,
+  update,
+  other,
+  checkpoint,
+  starting,
+  ending,
+  validation
+};
 
 /// `failed` and `left`: declared by the rank itself. `quit`: its process runs its exit handlers although it
 /// should not end.

@@ -100,6 +100,7 @@ std::string banner(const RunStart& start, bool unicode) {
   if (start.data.floor)
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
                        " nats per token: the floor of any model's expected loss");
+  if (start.validation) out += row("validation", spec::valid_utf8(*start.validation));
   out += row("hardware", hardware(start));
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
@@ -140,7 +141,8 @@ std::string samples_text(const Samples& samples, bool unicode) {
   return out;
 }
 
-std::string summary(const RunStart& start, const RunEnd& end, const std::optional<ResumeFrom>& resumed) {
+std::string summary(const RunStart& start, const RunEnd& end, const std::optional<ResumeFrom>& resumed,
+                    const std::optional<Validation>& validated) {
   const std::string totals =
       plural(end.steps, "step") +
       (resumed ? " since the resume after step " + grouped(resumed->step) : std::string()) + ", " +
@@ -166,6 +168,12 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
   if (end.final_loss)
     out += row("loss", spec::fixed(*end.final_loss, 4) + " nats per token" +
                            (end.final_steps ? ", mean of the last " + plural(*end.final_steps, "step") : ""));
+  if (validated)
+    out += row(
+        "validation",
+        spec::fixed(validated->loss, 4) + " nats per token after step " + grouped(validated->step) +
+            (validated->bits_per_byte ? ", " + spec::fixed(*validated->bits_per_byte, 4) + " bits per byte"
+                                      : ""));
   if (end.floor) out += row("floor", spec::fixed(*end.floor, 4) + " nats per token, the entropy of the data");
   if (end.gap_closed)
     out +=

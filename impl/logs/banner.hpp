@@ -14,9 +14,10 @@ std::string banner(const spec::record::RunStart& start, bool unicode);
 /// Sampled sentences with the grammar's verdict, the share accepted, the share of right sums.
 std::string samples_text(const spec::record::Samples& samples, bool unicode);
 
-/// Why the run ended, totals, final loss beside its floor, share of the gap closed. `resumed`: where this
-/// start of the program went on from; the numbers are of its own steps.
+/// Why the run ended, totals, final loss beside the last validation's and its floor, share of the gap closed.
+/// `resumed`: where this start of the program went on from; the numbers are of its own steps.
 std::string summary(const spec::record::RunStart& start, const spec::record::RunEnd& end,
-                    const std::optional<spec::record::ResumeFrom>& resumed = {});
+                    const std::optional<spec::record::ResumeFrom>& resumed = {},
+                    const std::optional<spec::record::Validation>& validated = {});
 
 }  // namespace assay::impl::logs

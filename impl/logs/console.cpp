@@ -54,6 +54,16 @@ std::string step_line(const Step& step, std::int64_t steps) {
   return line;
 }
 
+std::string validation_line(const Validation& validation, std::int64_t steps) {
+  const std::string all = std::to_string(steps);
+  std::string line = "validation " + right(std::to_string(validation.step), all.size()) + "/" + all;
+  line += "  loss " + number(validation.loss, 4, 7);
+  line += "  perplexity " + number(validation.perplexity, 3, 8);
+  if (validation.bits_per_byte) line += "  bits/byte " + number(*validation.bits_per_byte, 4, 7);
+  line += "  in " + spec::duration(validation.seconds);
+  return line + (validation.lowest ? ", the lowest so far" : "");
+}
+
 Console::Console(std::ostream& data, std::ostream& messages, Terminal terminal, std::int64_t log_every)
     : data_(data),
       messages_(messages),
@@ -122,7 +132,14 @@ void Console::show_event(const Samples& samples) {
   data_ << samples_text(samples, terminal_.unicode) << std::flush;
 }
 
-void Console::show_event(const RunEnd& end) { data_ << summary(start_, end, resumed_) << std::flush; }
+void Console::show_event(const Validation& validation) {
+  validated_ = validation;
+  data_ << validation_line(validation, start_.steps) << "\n" << std::flush;
+}
+
+void Console::show_event(const RunEnd& end) {
+  data_ << summary(start_, end, resumed_, validated_) << std::flush;
+}
 
 void Console::message(const std::string& text) { messages_ << text << "\n" << std::flush; }
 

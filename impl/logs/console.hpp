@@ -16,8 +16,13 @@ namespace assay::impl::logs {
 /// ...". MFU is "-" where the peak is unknown. No line break.
 std::string step_line(const spec::record::Step& step, std::int64_t steps);
 
-/// Step lines, samples and the summary are data and go to `data` (stdout); banner, bar and messages to
-/// `messages` (stderr). The bar is drawn only when `messages` is a terminal, colours only where allowed.
+/// "validation 100/250  loss  3.1416  perplexity    23.14  bits/byte  4.5325", with ", the lowest so far"
+/// where it is that. No line break.
+std::string validation_line(const spec::record::Validation& validation, std::int64_t steps);
+
+/// Step lines, validations, samples and the summary are data and go to `data` (stdout); banner, bar and
+/// messages to `messages` (stderr). The bar is drawn only when `messages` is a terminal, colours only where
+/// allowed.
 class Console {
  public:
   /// `log_every`: steps between step lines; the first and the last are always shown.
@@ -34,6 +39,7 @@ class Console {
   void show_event(const spec::record::ResumeFrom& resume);
   void show_event(const spec::record::Memory& memory);
   void show_event(const spec::record::Samples& samples);
+  void show_event(const spec::record::Validation& validation);
   void show_event(const spec::record::RunEnd& end);
 
   void erase_bar();
@@ -47,8 +53,9 @@ class Console {
   std::int64_t log_every_;
   spec::record::RunStart start_;
   std::optional<spec::record::ResumeFrom> resumed_;
-  std::int64_t step_ = 0;              ///< last shown
-  std::deque<double> recent_seconds_;  ///< of the last steps, for the ETA
+  std::optional<spec::record::Validation> validated_;  ///< last
+  std::int64_t step_ = 0;                              ///< last shown
+  std::deque<double> recent_seconds_;                  ///< of the last steps, for the ETA
   bool bar_drawn_ = false;
 };
 

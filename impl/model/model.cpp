@@ -50,6 +50,11 @@ void Model::backward(const TokenBatch& batch, Activations saved, const router::A
   spec::step::backward(ops, std::move(saved));
 }
 
+at::Tensor Model::token_losses(const TokenBatch& batch) {
+  TensorOps ops(context(batch));
+  return spec::step::token_losses(ops);
+}
+
 at::Tensor Model::logits(const TokenBatch& batch) {
   TensorOps::Context unquantised = context(batch);
   unquantised.linear = nullptr;

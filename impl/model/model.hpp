@@ -28,6 +28,9 @@ class Model {
   void backward(const TokenBatch& batch, Activations saved, const router::Auxiliary& auxiliary = {});
 
   const spec::ModelSpec& spec() const { return model_; }
+  /// Cross-entropy of each token [N] of a batch, fp64, 0 where its target is ignored, in the precision of
+  /// training: forward alone, nothing kept.
+  at::Tensor token_losses(const TokenBatch& batch);
   /// Logits [N, V] of a batch, of a tensor rank's part of the vocabulary; nothing kept.
   at::Tensor logits(const TokenBatch& batch);
   /// Logits [B, V] of the last token of each text of a batch without positions, of the whole vocabulary.

@@ -329,10 +329,11 @@ TensorOps::PaddedHead TensorOps::padded_head(const Weight& weight, const Gradien
                                 ? spec::memory::padded_vocabulary(V, weight.matrix.values().element_size())
                                 : V;
   if (rows == V) return {rows, weight, gradient};
-  return {rows,
-          {with_rows(weight.matrix.values(), rows)},
-          {at::empty({rows, weight.matrix.values().size(1)}, gradient.into.options()),
-           linear::GradientSum::starts}};
+  PaddedHead padded{rows, {with_rows(weight.matrix.values(), rows)}, {}};
+  if (gradient.into.defined())
+    padded.gradient = {at::empty({rows, weight.matrix.values().size(1)}, gradient.into.options()),
+                       linear::GradientSum::starts};
+  return padded;
 }
 
 void TensorOps::add_padded_gradient(const PaddedHead& padded, const Gradient& gradient) {
@@ -362,31 +363,44 @@ void TensorOps::copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part) 
   into.narrow(0, chunk.begin, chunk.count).copy_(part);
 }
 
-cross_entropy::Forward TensorOps::over_tensor_ranks(const at::Tensor& logits, const at::Tensor& targets) {
-  Communicator& ranks = *context_.tensor.ranks;
+at::Tensor TensorOps::of_vocabulary(const at::Tensor& logits) const {
+  return logits.narrow(1, 0, tensor_ranks() == 1 ? model().vocab : context_.tensor.own().count);
+}
+
+cross_entropy::Partial TensorOps::loss_sums(const at::Tensor& logits, const at::Tensor& targets) {
   cross_entropy::Partial sums = cross_entropy::partial(logits, targets);
+  if (tensor_ranks() == 1) return sums;
+  Communicator& ranks = *context_.tensor.ranks;
   const at::Tensor top = sums.top.clone();
   ranks.all_reduce_max(top);
   cross_entropy::rescale(sums, top);
   ranks.all_reduce_sum(sums.sums);
-  cross_entropy::Forward out = cross_entropy::combine(sums, targets, normalizer_, z_);
-  cross_entropy::backward(logits, targets, out.lse, normalizer_, z_);
-  return out;
+  return sums;
 }
 
 /// The logits of rows that were added to the head are 0 and stay so as gradients: the loss sees the
 /// vocabulary alone.
 TensorOps::ChunkLoss TensorOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
-  const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count));
-  const bool whole = tensor_ranks() == 1;
-  const at::Tensor of_vocabulary = logits.narrow(1, 0, whole ? model().vocab : context_.tensor.own().count);
+  const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count)),
+                   columns = of_vocabulary(logits);
   auto loss = run(site, {logits}, [&] {
-    return whole ? cross_entropy::forward_backward(of_vocabulary, targets, normalizer_, z_)
-                 : over_tensor_ranks(of_vocabulary, targets);
+    if (tensor_ranks() == 1) return cross_entropy::forward_backward(columns, targets, normalizer_, z_);
+    cross_entropy::Forward out =
+        cross_entropy::combine(loss_sums(columns, targets), targets, normalizer_, z_);
+    cross_entropy::backward(columns, targets, out.lse, normalizer_, z_);
+    return out;
   });
   loss_.cross_entropy = chunk.first ? loss.loss : loss_.cross_entropy + loss.loss;
   loss_.z_loss = chunk.first ? loss.z_loss : loss_.z_loss + loss.z_loss;
   return {std::move(loss.lse)};
+}
+
+void TensorOps::token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses) {
+  const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count));
+  if (chunk.first) losses = at::empty({context_.batch.targets.size(0)}, logits.options().dtype(at::kDouble));
+  losses.narrow(0, chunk.begin, chunk.count).copy_(run(site, {}, [&] {
+    return cross_entropy::row_losses(loss_sums(of_vocabulary(logits), targets), targets);
+  }));
 }
 
 }  // namespace assay::impl

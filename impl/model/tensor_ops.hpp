@@ -209,6 +209,7 @@ class TensorOps {
   Tensor empty_like(const Site& site, const Operand& x);
   void copy_rows(Tensor& into, const Chunk& chunk, const Tensor& part);
   ChunkLoss cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk);
+  void token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses);
 
  private:
   /// Runs `op` for `site`, which its GEMMs count for. It writes over `overwritten` beside its results.
@@ -227,8 +228,10 @@ class TensorOps {
   quantise::Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
   /// Ids of the vocabulary, or targets, as those of this tensor rank's part of it.
   at::Tensor own(const at::Tensor& ids) const;
-  /// The loss of a chunk from every tensor rank's part of its logits, which become their gradient.
-  cross_entropy::Forward over_tensor_ranks(const at::Tensor& logits, const at::Tensor& targets);
+  /// The columns of logits that are no padding: of the vocabulary, or of this tensor rank's part of it.
+  at::Tensor of_vocabulary(const at::Tensor& logits) const;
+  /// The sums that a chunk's loss is made of, over all tensor ranks' parts of its logits.
+  cross_entropy::Partial loss_sums(const at::Tensor& logits, const at::Tensor& targets);
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_token(const at::Tensor& x) const;  ///< and back

@@ -146,16 +146,17 @@ std::string line_chart(const Chart& chart) {
   for (const Series& series : chart.series) {
     const Series points = thinned(series, kMostPoints);
     const std::size_t window = series.x.size() / 40;
-    if (chart.smooth && window >= 2) {
+    if (chart.smooth && window >= 2 && !series.marked) {
       drawing += line(frame, points, "faint");
       drawing += line(frame, thinned(running_mean(series, window), kMostPoints), "line");
     } else {
       drawing += line(frame, points, "line");
     }
-    if (series.x.size() == 1)
-      drawing += "<circle class=\"dot " + colour_class(series.colour) + "\" cx=\"" +
-                 number(frame.left(series.x[0])) + "\" cy=\"" + number(frame.top(series.y[0])) +
-                 "\" r=\"3\"/>\n";
+    for (std::size_t i = 0; i < series.x.size() && (series.marked || series.x.size() == 1); ++i)
+      if (std::isfinite(series.y[i]))
+        drawing += "<circle class=\"dot " + colour_class(series.colour) + "\" cx=\"" +
+                   number(frame.left(series.x[i])) + "\" cy=\"" + number(frame.top(series.y[i])) +
+                   "\" r=\"3\"/>\n";
   }
   for (const Level& level : chart.levels)
     if (std::isfinite(level.y)) drawing += level_mark(frame, level);

@@ -13,6 +13,7 @@ struct Series {
   std::string name;
   std::vector<double> x, y;  ///< same length; points that are not finite leave a gap
   int colour = 0;
+  bool marked = false;  ///< few points, each drawn: it is not smoothed
 };
 
 /// A value to compare with: a dashed line over all steps (the floor of the loss), or a ring at the first step

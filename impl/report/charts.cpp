@@ -27,6 +27,26 @@ std::vector<Series> series_of(const std::vector<NamedRun>& runs, Value value) {
   return out;
 }
 
+/// Losses of each run's steps, and beside them those of its validations.
+std::vector<Series> losses(const std::vector<NamedRun>& runs) {
+  std::vector<Series> out = series_of(runs, [](const Step& s) { return s.loss; });
+  for (const NamedRun& named : runs) {
+    if (named.run.validations.empty()) continue;
+    Series series{(runs.size() > 1 ? named.name + ", " : "") + "validation",
+                  {},
+                  {},
+                  static_cast<int>(out.size()),
+                  true};
+    for (const spec::record::Validation& validation : named.run.validations) {
+      series.x.push_back(static_cast<double>(validation.step));
+      series.y.push_back(validation.loss);
+    }
+    out.push_back(std::move(series));
+  }
+  if (runs.size() == 1 && out.size() > 1) out[0].name = "training";
+  return out;
+}
+
 /// The floor and the expected first loss; those that runs share are drawn once.
 std::vector<Level> loss_levels(const std::vector<NamedRun>& runs) {
   std::vector<Level> levels;
@@ -142,8 +162,7 @@ std::string phase_bars(const std::vector<NamedRun>& runs) {
 
 std::string charts(const std::vector<NamedRun>& runs) {
   std::string out = "<section class=\"charts\">\n";
-  out += line_chart({"Loss", "nats per token", series_of(runs, [](const Step& s) { return s.loss; }),
-                     loss_levels(runs), true, true});
+  out += line_chart({"Loss", "nats per token", losses(runs), loss_levels(runs), true, true});
   out += line_chart(
       {"Learning rate", "", series_of(runs, [](const Step& s) { return s.learning_rate; }), {}, true, false});
   out += line_chart({"Gradient norm",

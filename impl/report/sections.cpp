@@ -117,6 +117,20 @@ std::string planned_memory(const Run& run) {
   return text;
 }
 
+/// "3.1416 after step 250, 4.53 bits per byte; lowest 3.1402 after step 200".
+std::string validation_text(const Run& run) {
+  if (run.validations.empty()) return "–";
+  const Validation& last = run.validations.back();
+  const auto at = [](const Validation& validation) {
+    return spec::fixed(validation.loss, 4) + " after step " + grouped(validation.step);
+  };
+  std::string text = at(last) + ", perplexity " + spec::fixed(last.perplexity, 3);
+  if (last.bits_per_byte) text += ", " + spec::fixed(*last.bits_per_byte, 4) + " bits per byte";
+  const auto lowest = std::min_element(run.validations.begin(), run.validations.end(),
+                                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  return lowest->loss < last.loss ? text + "; lowest " + at(*lowest) : text;
+}
+
 std::string steps_text(const Run& run) {
   const std::int64_t done = run.steps.empty() ? 0 : run.steps.back().step;
   return grouped(done) + " of " + grouped(run.start.steps);
@@ -168,6 +182,9 @@ std::string tiles(const Run& run) {
   const auto loss = mean_loss(run.steps, final_loss_steps);
   const auto averaged = std::min<std::int64_t>(final_loss_steps, static_cast<std::int64_t>(run.steps.size()));
   if (loss) out += tile(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
+  if (!run.validations.empty())
+    out += tile(spec::fixed(run.validations.back().loss, 4),
+                "validation loss after step " + grouped(run.validations.back().step));
   if (run.start.data.floor)
     out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
   if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
@@ -193,6 +210,9 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   table.row("tokens", [](const Run& run) { return grouped(tokens_of(run)); });
   table.row("time", [](const Run& run) { return spec::duration(seconds_of(run)); });
   table.row("final loss", [](const Run& run) { return or_dash(mean_loss(run.steps, final_loss_steps), 4); });
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const NamedRun& named) { return !named.run.validations.empty(); }))
+    table.row("validation loss", validation_text);
   table.row("floor", [](const Run& run) { return or_dash(run.start.data.floor, 4); });
   table.row("gap closed", [](const Run& run) {
     const auto closed = gap(run);
@@ -311,6 +331,13 @@ std::string machine(const std::vector<NamedRun>& runs) {
                : grouped(static_cast<std::int64_t>(run.start.gpus.size())) + " × " + run.start.gpus[0].name;
   });
   table.row("data", [](const Run& run) { return run.start.data.description; });
+  if (std::any_of(runs.begin(), runs.end(),
+                  [](const NamedRun& named) { return named.run.start.validation; })) {
+    table.row("validation set", [](const Run& run) { return run.start.validation.value_or("–"); });
+    table.row("hash of the set",
+              [](const Run& run) { return run.validations.empty() ? "–" : run.validations.back().set_hash; });
+    table.row("validation loss", validation_text);
+  }
   table.row("peak memory", most_memory);
   table.row("memory planned", planned_memory);
   table.row("wall-clock time", wall_time);

@@ -27,7 +27,8 @@ std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, cons
                                            const checkpoint::StateSource& source) {
   try {
     const checkpoint::Saved saved =
-        checkpoint::save(config_.directory, buffers, state, config_.checkpoint_keep, source);
+        checkpoint::save(config_.directory, buffers, state,
+                         checkpoint::Retention(config_.checkpoint_keep, config_.keep_best), source);
     say_(spec::record::Checkpoint{
         .step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
     if (saved.not_removed)

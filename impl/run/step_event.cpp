@@ -1,9 +1,9 @@
 #include "impl/run/step_event.hpp"
 
-#include <cstdio>
 #include <optional>
 
 #include "impl/machine/host.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
@@ -22,8 +22,6 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
                             at::Device device) {
   const double seconds = report.seconds + report.waited_for_save;
   const auto phase = [&](Phase p) { return report.phases[static_cast<std::size_t>(p)]; };
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(report.sample_hash));
   spec::record::Step event{
       .step = report.step + 1,
       .loss = report.result.cross_entropy,
@@ -48,7 +46,7 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
                  .update = phase(Phase::update),
                  .checkpoint = report.waited_for_save,
                  .other = phase(Phase::other)},
-      .sample_hash = hash,
+      .sample_hash = spec::hexadecimal(report.sample_hash),
       .weights_hash = report.weights_hash.empty() ? std::nullopt : std::optional(report.weights_hash),
       .resident_bytes = resident_bytes(),
       .device_peak_bytes = device_peak_bytes(device)};

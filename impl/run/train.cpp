@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
@@ -164,8 +165,10 @@ class Run {
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
-      if (config_.checkpoint_every > 0 && trainer_->steps_done() % config_.checkpoint_every == 0 &&
-          trainer_->steps_done() < config_.steps)
+      const std::int64_t done = trainer_->steps_done();
+      const bool best = validation_is_due(done) && validate() && config_.keep_best;
+      const bool save_is_due = config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0;
+      if ((save_is_due || best) && done < config_.steps)
         waited_for_save_ = timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
     }
     if (last_words) last_words->not_needed();
@@ -180,9 +183,45 @@ class Run {
   void go_on_from(const ResumePoint& point) {
     const checkpoint::State state = trainer_->load(point.path);
     trainer_->start_after(state.step);
+    if (start_.validation) lowest_loss_ = lowest_saved_loss();
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
       log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
+  }
+
+  bool validation_is_due(std::int64_t done) const {
+    return start_.validation && ((config_.eval_every > 0 && done % config_.eval_every == 0) ||
+                                 (config_.eval_at_end && done == config_.steps));
+  }
+
+  /// Whether the loss is the lowest so far.
+  bool validate() {
+    row_.enter(Doing::validation);
+    log_.enter(RunPart::evaluation);
+    const auto begin = std::chrono::steady_clock::now();
+    Validation event = event_of(trainer_->validate(*start_.validation), *start_.validation);
+    event.step = trainer_->steps_done();
+    event.set_hash = start_.validation_hash;
+    event.lowest = !lowest_loss_ ? std::isfinite(event.loss) : event.loss < *lowest_loss_;
+    if (event.lowest) lowest_loss_ = event.loss;
+    event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    log_.say(event);
+    log_.enter(RunPart::other);
+    validated_ = std::move(event);
+    return validated_->lowest;
+  }
+
+  /// Of the checkpoint of this folder that is named the best, on the same set. Rank 0's answer is every
+  /// rank's.
+  std::optional<double> lowest_saved_loss() {
+    const at::Tensor loss = at::zeros({1}, at::kDouble);
+    if (communicator_.rank() == 0) {
+      const auto best = checkpoint::best_of(config_.directory);
+      loss.fill_(best && best->set == start_.validation_hash ? best->loss : std::nan(""));
+    }
+    communicator_.all_reduce_sum(loss);
+    const double lowest = loss.item<double>();
+    return std::isnan(lowest) ? std::nullopt : std::optional(lowest);
   }
 
   /// Seconds that it took.
@@ -223,10 +262,14 @@ class Run {
   }
 
   checkpoint::State state() const {
-    return {.step = trainer_->steps_done(),
-            .tokens = trainer_->steps_done() * log_.start().batch.tokens,
-            .config = spec::dump_toml(config_),
-            .data = start_.data_files};
+    checkpoint::State state{.step = trainer_->steps_done(),
+                            .tokens = trainer_->steps_done() * log_.start().batch.tokens,
+                            .config = spec::dump_toml(config_),
+                            .data = start_.data_files,
+                            .validation = {}};
+    if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
+      state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
+    return state;
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -284,7 +327,9 @@ class Run {
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
-  double waited_for_save_ = 0;  ///< by the step that comes next [s]
+  double waited_for_save_ = 0;           ///< by the step that comes next [s]
+  std::optional<Validation> validated_;  ///< last
+  std::optional<double> lowest_loss_;    ///< of the validations so far [nats per token]
   bool warned_of_rate_ = false, memory_said_ = false;
 };
 

@@ -38,7 +38,8 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
                         .rank = rank,
                         .start_step = start_step,
                         .prefetch = config.prefetch,
-                        .end_of_document = {}};
+                        .end_of_document = {},
+                        .held_out = config.eval_share};
   if (config.end_of_document >= 0) plan.end_of_document = config.end_of_document;
   return plan;
 }
@@ -166,6 +167,12 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
   if (row_) row_->end_step(report.seconds);
   ++step_;
   return report;
+}
+
+ValidationLoss Trainer::validate(const data::ValidationSet& set) {
+  return validation_loss(model_, set, groups_, device_, [this] {
+    if (row_) row_->tick();
+  });
 }
 
 std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, bool stop_requested) {

@@ -9,6 +9,7 @@
 #include "impl/health/rank_row.hpp"
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/make_parameters.hpp"
+#include "impl/run/validation.hpp"
 #include "impl/step/device_staging.hpp"
 #include "impl/step/executor.hpp"
 #include "spec/batch/batch.hpp"
@@ -52,6 +53,10 @@ class Trainer {
   /// nothing, and nothing is trained: weights and `steps_done` are those of the step before. Errors:
   /// NonFiniteError; AgreedError when ranks have drifted apart; those of the data.
   std::optional<StepReport> step(bool stop_requested);
+
+  /// The loss on `set`, between two steps, of which it changes nothing. Collective. Errors: as
+  /// validation_loss.
+  ValidationLoss validate(const data::ValidationSet& set);
 
   /// Whole, or this rank's shares; complete between steps.
   const ParameterBuffers& buffers();

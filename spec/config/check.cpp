@@ -34,6 +34,20 @@ void check_data(const RunConfig& config) {
   });
 }
 
+void check_validation(const RunConfig& config) {
+  // config_c37
+  require(config.eval_share == 0 || config.eval_paths.empty(), "config_c37", [&] {
+    return "eval.paths and eval.share = " + shown(config.eval_share) +
+           " are two validation sets: leave one of them out";
+  });
+  // config_c38
+  require(!validates(config) || config.eval_every > 0 || config.eval_at_end, "config_c38", [] {
+    return std::string(
+        "a validation set is given and never evaluated: set eval.every, or eval.at_end to \"on\", or leave "
+        "out eval.paths and eval.share");
+  });
+}
+
 void check_schedule(const RunConfig& config) {
   const bool wsd = config.schedule == ScheduleKind::wsd;
   // config_c4 (each term is at most 1e12 by config_c1, so the sum cannot overflow)
@@ -121,6 +135,7 @@ void check(const RunConfig& config) {
   for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
   check_batch(config);
   check_data(config);
+  check_validation(config);
   check_schedule(config);
   check_resume(config);
   check_linear(config);

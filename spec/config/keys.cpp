@@ -214,6 +214,27 @@ void add_model_and_data(std::vector<Key>& all) {
                              "Distinct sequences of the grammar's text in one epoch")));
 }
 
+Key validating(Key key) { return when("eval.paths or eval.share is given", validates, std::move(key)); }
+
+void add_validation(std::vector<Key>& all) {
+  using C = RunConfig;
+  all.push_back(when("data.paths is given", reads_files,
+                     list("eval.paths", &C::eval_paths,
+                          "Files of raw token ids on which the run is validated, of the type and with the "
+                          "document ends of data.paths; empty: none")));
+  all.push_back(number("eval.share", &C::eval_share, "[0, 1)", "",
+                       "Share of the data's samples, chosen by a hash of their numbers, that is held out of "
+                       "training and on which the run is validated; 0: none"));
+  all.push_back(validating(
+      integer("eval.sequences", &C::eval_sequences, 0, kMany, "[sequences]",
+              "Sequences of the validation set that are evaluated, evenly spread over it; 0: all of them")));
+  all.push_back(
+      validating(integer("eval.every", &C::eval_every, 0, kSteps, "[steps]",
+                         "Steps between validations: forward alone, no part of a step's time; 0: none")));
+  all.push_back(validating(choice<bool>("eval.at_end", &C::eval_at_end, {{"off", false}, {"on", true}},
+                                        "Whether the run is validated after its last step")));
+}
+
 void add_training(std::vector<Key>& all) {
   using C = RunConfig;
   all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
@@ -351,6 +372,10 @@ void add_machine_and_run(std::vector<Key>& all) {
                         "Steps between checkpoints; 0: only at the end and when stopped"));
   all.push_back(integer("checkpoint.keep", &C::checkpoint_keep, 1, 1'000'000, "[checkpoints]",
                         "Newest committed checkpoints that are kept"));
+  all.push_back(validating(choice<bool>(
+      "checkpoint.keep_best", &C::keep_best, {{"off", false}, {"on", true}},
+      "Whether the run is saved whenever its validation loss is the lowest so far, and that checkpoint is "
+      "kept beside the newest, named checkpoints/best")));
   all.push_back(resume());
   all.push_back(integer("log.every", &C::log_every, 1, kSteps, "[steps]",
                         "Steps between printed lines; the record has every step"));
@@ -365,6 +390,7 @@ const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> table;
     add_model_and_data(table);
+    add_validation(table);
     add_training(table);
     add_machine_and_run(table);
     return table;

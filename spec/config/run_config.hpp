@@ -3,6 +3,7 @@
 // source of a setting's name, default, range and meaning; parsing, --dump-config, completion
 // and the docs read it.
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,13 @@ struct RunConfig {
   std::int64_t end_of_document = -1;       ///< id that ends a document; -1: one document per sequence
   std::int64_t prefetch = 2;               ///< optimizer steps read ahead
   std::int64_t grammar_samples = 1 << 20;  ///< distinct samples of the grammar's text per epoch
+
+  // validation
+  std::vector<std::string> eval_paths;  ///< files of the validation set
+  double eval_share = 0;                ///< of the data's samples, held out; 0: none
+  std::int64_t eval_sequences = 256;    ///< of the set, evaluated at a time; 0: all
+  std::int64_t eval_every = 0;          ///< steps; 0: at the end alone
+  bool eval_at_end = true;              ///< once after the last step
 
   // steps and optimizer
   std::int64_t steps = 250;  ///< optimizer steps of the whole run
@@ -81,6 +89,7 @@ struct RunConfig {
   std::string directory = "runs/tiny-llama";
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only at the end or on a stop
   std::int64_t checkpoint_keep = 2;
+  bool keep_best = false;  ///< beside these the checkpoint of the lowest validation loss
   Resume resume = Resume::never;
   std::string resume_path;
   std::int64_t log_every = 1;          ///< steps between printed lines; the record has every step
@@ -88,6 +97,15 @@ struct RunConfig {
 
   bool operator==(const RunConfig&) const = default;
 };
+
+/// Tokens of a forward pass are a multiple of it: tensor ranks hold equal parts of them, and FP8 GEMMs take
+/// no others.
+constexpr std::int64_t token_unit(const RunConfig& config) {
+  return std::lcm(config.tensor_ranks, quantise::extent_unit(config.linear));
+}
+
+/// Whether the run has a validation set.
+inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }
 
 /// Sequences of one micro-batch, per rank: config.micro or, when that is 0, sequences / ranks (no
 /// accumulation), at least 1. Whether it divides is the business of spec/batch.

@@ -28,8 +28,8 @@ std::uint32_t checked_epoch(std::int64_t epoch) {
 
 }  // namespace
 
-Permutation::Permutation(std::uint64_t seed, std::int64_t epoch, std::int64_t n)
-    : stream_(seed, random::Site::sample_order, checked_epoch(epoch)), n_(n) {
+Permutation::Permutation(std::uint64_t seed, std::int64_t epoch, std::int64_t n, random::Site site)
+    : stream_(seed, site, checked_epoch(epoch)), n_(n) {
   // permutation_c1
   require(n >= 1 && n <= std::int64_t{1} << 62, "permutation_c1", [&] { return "n=" + std::to_string(n); });
   side_ = ceil_sqrt(static_cast<std::uint64_t>(n));

@@ -7,14 +7,15 @@
 
 namespace assay::spec::data {
 
-/// Bijection of [0, n) onto itself, keyed by (seed, epoch).
+/// Bijection of [0, n) onto itself, keyed by (seed, site, epoch).
 /// Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002: a generalised Feistel
 /// network on Z_a x Z_a with a = ceil(sqrt(n)) (their method 3), restricted to [0, n) by cycle walking (their
 /// method 2). Cost: 8 Philox blocks, times a^2 / n < 1 + 3 / sqrt(n) on average for the walk.
 class Permutation {
  public:
   /// Errors: SpecError permutation_c1 (n not in [1, 2^62]), permutation_c2 (epoch not in [0, 2^32)).
-  Permutation(std::uint64_t seed, std::int64_t epoch, std::int64_t n);
+  Permutation(std::uint64_t seed, std::int64_t epoch, std::int64_t n,
+              random::Site site = random::Site::sample_order);
 
   std::int64_t size() const { return n_; }
 

@@ -3,7 +3,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "spec/count.hpp"
@@ -23,6 +25,16 @@ void check_step(const SampleOrder& order, std::int64_t step) {
           });
 }
 
+/// The samples in an order of their own, which begins with those that are held out.
+Permutation all_samples(const SampleOrder& order) {
+  // sample_order_c4
+  require(order.held_out >= 0 && order.held_out < order.samples, "sample_order_c4", [&] {
+    return std::to_string(order.held_out) + " of " + std::to_string(order.samples) +
+           " samples are held out: at least one must be left to train on";
+  });
+  return Permutation(order.seed, 0, order.samples, random::Site::held_out);
+}
+
 // Samples [first, first + count) of a step; the permutation is made anew only where an epoch begins.
 std::vector<std::int64_t> range(const SampleOrder& order, std::int64_t step, std::int64_t first,
                                 std::int64_t count) {
@@ -30,11 +42,14 @@ std::vector<std::int64_t> range(const SampleOrder& order, std::int64_t step, std
   std::int64_t position = step * order.sequences + first;
   std::vector<std::int64_t> samples;
   samples.reserve(static_cast<std::size_t>(count));
+  std::optional<Permutation> all;
+  if (order.held_out != 0) all = all_samples(order);
+  const std::int64_t trained = order.trained();
   for (const std::int64_t end = position + count; position < end;) {
-    const std::int64_t epoch = position / order.samples;
-    const Permutation permutation(order.seed, epoch, order.samples);
-    for (std::int64_t at = position % order.samples; at < order.samples && position < end; ++at, ++position)
-      samples.push_back(permutation(at));
+    const std::int64_t epoch = position / trained;
+    const Permutation permutation(order.seed, epoch, trained);
+    for (std::int64_t at = position % trained; at < trained && position < end; ++at, ++position)
+      samples.push_back(all ? (*all)(order.held_out + permutation(at)) : permutation(at));
   }
   return samples;
 }
@@ -81,6 +96,24 @@ std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_
 std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
                                               std::int64_t rank, std::int64_t micro_batch) {
   return range(order, step, first_index(order, deal, rank, micro_batch), deal.micro);
+}
+
+std::int64_t held_out_samples(double share, std::int64_t samples) {
+  return std::llround(share * static_cast<double>(samples));
+}
+
+std::int64_t held_out_sample(const SampleOrder& order, std::int64_t index) {
+  const Permutation all = all_samples(order);
+  // sample_order_c4
+  require(index >= 0 && index < order.held_out, "sample_order_c4", [&] {
+    return "number " + std::to_string(index) + " of " + std::to_string(order.held_out) +
+           " samples that are held out";
+  });
+  return all(index);
+}
+
+bool is_held_out(const SampleOrder& order, std::int64_t sample) {
+  return all_samples(order).inverse(sample) < order.held_out;
 }
 
 std::uint64_t sample_hash(std::span<const std::int64_t> samples) {

@@ -12,6 +12,9 @@ struct SampleOrder {
   std::uint64_t seed = 0;
   std::int64_t samples = 0;    ///< of the data set
   std::int64_t sequences = 0;  ///< samples of one optimizer step, over all ranks
+  std::int64_t held_out = 0;   ///< samples that no step reads (held_out_sample)
+
+  std::int64_t trained() const { return samples - held_out; }  ///< samples of an epoch
 };
 
 /// How a step's samples are dealt out; accumulation = sequences / (micro * ranks).
@@ -20,10 +23,11 @@ struct Deal {
   std::int64_t ranks = 1;  ///< data-parallel ranks
 };
 
-/// Sample `index` of step `step`. Position g = step * sequences + index of the endless order is sample
-/// Permutation(seed, g / samples, samples)(g % samples): each epoch reads every sample once, in an order of
-/// its own, and a step goes on into the next epoch where one ends. Errors: SpecError sample_order_c1 (samples
-/// < 1, sequences < 1, step < 0, index not in [0, sequences), g >= 2^63).
+/// Sample `index` of step `step`. With n = trained() samples an epoch, position g = step * sequences + index
+/// of the endless order is number Permutation(seed, g / n, n)(g % n) of the samples that are trained: each
+/// epoch reads every one of them once, in an order of its own, and a step goes on into the next epoch where
+/// one ends. Errors: SpecError sample_order_c1 (samples < 1, sequences < 1, step < 0, index not in [0,
+/// sequences), g >= 2^63), sample_order_c4 (held_out not in [0, samples)).
 std::int64_t sample(const SampleOrder& order, std::int64_t step, std::int64_t index);
 
 /// All samples of a step in global order.
@@ -43,6 +47,16 @@ std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_
 /// The samples of one micro-batch of one rank.
 std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
                                               std::int64_t rank, std::int64_t micro_batch);
+
+/// How many of `samples` a share of them is: the nearest whole number.
+std::int64_t held_out_samples(double share, std::int64_t samples);
+
+/// Number `index`, in [0, held_out), of the samples that are held out. Which samples these are depends on
+/// seed, samples and held_out alone, and more of them include the fewer. Errors: SpecError sample_order_c4.
+std::int64_t held_out_sample(const SampleOrder& order, std::int64_t index);
+
+/// Whether no step reads `sample`. Errors: SpecError sample_order_c4.
+bool is_held_out(const SampleOrder& order, std::int64_t sample);
 
 /// XXH3-64 (seed 0) of the ids as little-endian 64-bit integers, one after the other. Of step_samples in the
 /// record: two runs that read the same samples in the same order have the same hash.

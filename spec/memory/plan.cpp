@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "spec/batch/nearest_batch.hpp"
+#include "spec/data/validation_set.hpp"
 #include "spec/parallel/placement.hpp"
 
 namespace assay::spec::memory {
@@ -76,6 +77,11 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
               shared_gradients(model, config.tensor_ranks,
                                layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks)),
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
+          .validation_batch =
+              validates(config)
+                  ? data::validation_batch(config.sequence_length, config.eval_sequences, token_unit(config))
+                  : 0,
+          .captured = machine == Machine::cuda && config.cuda_graph && batch.ranks * config.tensor_ranks == 1,
           .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
 }
 

@@ -44,6 +44,8 @@ struct Setting {
   std::int64_t shared_gradients = 0;  ///< entries that the sum of a block's takes, over tensor ranks
   bool rounded_sums = false;          ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
+  std::int64_t validation_batch = 0;        ///< sequences of a forward pass of validation; 0: none is run
+  bool captured = false;                    ///< steps are captured: their memory stays theirs between them
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
 };
 

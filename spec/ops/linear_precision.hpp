@@ -12,6 +12,13 @@
 
 namespace assay::spec {
 
+namespace quantise {
+/// Extents of a linear are multiples of it (quantise_c3); 1 where nothing is quantised.
+constexpr std::int64_t extent_unit(Recipe recipe) {
+  return recipe == Recipe::fp8_block ? 128 : recipe == Recipe::mxfp8 ? 32 : recipe == Recipe::none ? 1 : 16;
+}
+}  // namespace quantise
+
 /// When weights are quantised. `step`: both orientations once after each update, kept (2 bytes a weight).
 /// `use`: the orientation that a GEMM reads, before each GEMM.
 enum class QuantiseWeights { step, use };

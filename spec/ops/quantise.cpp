@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "spec/error.hpp"
+#include "spec/ops/linear_precision.hpp"
 
 namespace assay::spec::quantise {
 
@@ -207,7 +208,7 @@ bool same_both_ways(Scaling scaling) {
 
 void check(Recipe recipe, std::int64_t N, std::int64_t in, std::int64_t out) {
   if (recipe == Recipe::none) return;
-  const std::int64_t unit = recipe == Recipe::fp8_block ? 128 : recipe == Recipe::mxfp8 ? 32 : 16;
+  const std::int64_t unit = extent_unit(recipe);
   const auto multiple = [&](const char* name, std::int64_t extent) {
     // quantise_c3
     require(extent >= 1 && extent % unit == 0, "quantise_c3", [&] {

@@ -33,7 +33,8 @@ enum class Site : std::uint32_t {
   grammar = 3,
   generation = 4,
   test = 5,
-  rounding = 6
+  rounding = 6,
+  held_out = 7
 };
 
 /// The stream of one (seed, site, stream): element `index` is a pure function of all four. All indices are

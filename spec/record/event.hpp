@@ -95,6 +95,7 @@ struct RunStart {
   std::optional<std::string> linear;         ///< what linears of blocks compute in, where that is FP8
   std::optional<bool> deterministic;  ///< whether the run, repeated on this machine, gives the same bits
   Data data;
+  std::optional<std::string> validation;  ///< the validation set in one sentence
   std::vector<std::pair<std::string, Value>> settings;
   bool operator==(const RunStart&) const = default;
 };
@@ -200,6 +201,20 @@ struct Samples {
   bool operator==(const Samples&) const = default;
 };
 
+/// Loss on data that the run does not train on, between two steps (spec/data/validation_set.md).
+struct Validation {
+  std::int64_t step = 0;                ///< steps done
+  double loss = 0;                      ///< cross-entropy alone [nats per token]
+  double perplexity = 0;                ///< e^loss
+  std::optional<double> bits_per_byte;  ///< where the data says how many bytes its tokens are
+  std::int64_t sequences = 0;
+  std::int64_t valid_tokens = 0;
+  std::string set_hash;  ///< hexadecimal, of the token ids that were evaluated
+  bool lowest = false;   ///< no earlier loss of this set was as low
+  double seconds = 0;    ///< [s]
+  bool operator==(const Validation&) const = default;
+};
+
 enum class EndReason { done, saved, non_finite, error };
 
 /// Tokens over all of a start's wall-clock time, and its parts, which add up to it.
@@ -226,9 +241,10 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory>;
+using Event =
+    std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory, Validation>;
 
-/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory".
+/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory", "validation".
 std::string event_name(const Event& event);
 
 /// Names of all events in the order of Event.

@@ -104,6 +104,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("linear", start.linear);
   field("deterministic", start.deterministic);
   field("data", start.data);
+  field("validation", start.validation);
   field("settings", start.settings);
 }
 
@@ -183,6 +184,18 @@ void fields(Is<Samples> auto& samples, auto&& field) {
   field("accepted", samples.accepted);
   field("sums", samples.sums);
   field("sums_right", samples.sums_right);
+}
+
+void fields(Is<Validation> auto& validation, auto&& field) {
+  field("step", validation.step);
+  field("loss", validation.loss);
+  field("perplexity", validation.perplexity);
+  field("bits_per_byte", validation.bits_per_byte);
+  field("sequences", validation.sequences);
+  field("valid_tokens", validation.valid_tokens);
+  field("set_hash", validation.set_hash);
+  field("lowest", validation.lowest);
+  field("seconds", validation.seconds);
 }
 
 void fields(Is<Goodput> auto& goodput, auto&& field) {

@@ -17,6 +17,8 @@ struct Assembler {
 
   void drop_steps_from(std::int64_t first) {
     while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
+    // A validation follows its step, before the next one is done.
+    while (!run.validations.empty() && run.validations.back().step >= first) run.validations.pop_back();
   }
 
   void operator()(const RunStart& start) {
@@ -35,6 +37,11 @@ struct Assembler {
     run.resumes.push_back(resume);
   }
   void operator()(const Memory& memory) { run.memory = memory; }
+  void operator()(const Validation& validation) {
+    while (!run.validations.empty() && run.validations.back().step >= validation.step)
+      run.validations.pop_back();
+    run.validations.push_back(validation);
+  }
   void operator()(const Samples& samples) { run.samples = samples; }
   void operator()(const RunEnd& end) { run.end = end; }
 };

@@ -14,9 +14,10 @@ struct Run {
   std::vector<Warning> warnings;
   std::vector<Checkpoint> checkpoints;
   std::vector<ResumeFrom> resumes;
-  std::optional<Memory> memory;    ///< of the last start
-  std::optional<Samples> samples;  ///< the last
-  std::optional<RunEnd> end;       ///< of the last start; absent while running, or after a crash
+  std::vector<Validation> validations;  ///< in order, as steps
+  std::optional<Memory> memory;         ///< of the last start
+  std::optional<Samples> samples;       ///< the last
+  std::optional<RunEnd> end;            ///< of the last start; absent while running, or after a crash
   std::vector<std::optional<RunEnd>> earlier_ends;  ///< of the starts before it, in their order
 };
 

@@ -36,4 +36,20 @@ typename Ops::Tensor head_forward_backward(Ops& ops, const typename Ops::Operand
   return dx;
 }
 
+/// Losses of all tokens [N] of the logits x W^T, of which a chunk exists at a time; no gradient. x [N, D].
+template <HeadOpSet Ops>
+typename Ops::Tensor head_token_losses(Ops& ops, const typename Ops::Operand& x,
+                                       const typename Ops::Weight& weight) {
+  const typename Ops::PaddedHead padded = ops.padded_head(weight, typename Ops::Gradient{});
+  const std::int64_t N = ops.head_tokens(x), most = memory::chunk_tokens(N, padded.rows, ops.chunk_logits());
+  typename Ops::Tensor losses;
+  for (const Chunk& chunk : ops.chunks(N, most)) {
+    const typename Ops::Operand part = ops.rows(x, chunk);
+    const typename Ops::Tensor logits =
+        ops.linear(most == N ? site::head : site::head_chunk, part, padded.weight);
+    ops.token_losses(site::cross_entropy, logits, chunk, losses);
+  }
+  return losses;
+}
+
 }  // namespace assay::spec::step

@@ -87,4 +87,20 @@ typename Ops::Tensor logits(Ops& ops) {
   return out;
 }
 
+/// Cross-entropy of each token [N] of a micro-batch, 0 where its target is ignored: forward alone, of which
+/// nothing is kept.
+template <HeadOpSet Ops>
+typename Ops::Tensor token_losses(Ops& ops) {
+  const std::int64_t end = ops.model().layers + 1;
+  typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
+  ops.moment("the head");
+  const auto weights = ops.acquire(end);
+  Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
+  x = typename Ops::Tensor{};
+  const typename Ops::Operand rows = all_rows(ops, site::head, std::exchange(norm.y, {}));
+  typename Ops::Tensor losses = head_token_losses(ops, rows, weights.head);
+  ops.release(end);
+  return losses;
+}
+
 }  // namespace assay::spec::step

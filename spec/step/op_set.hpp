@@ -169,7 +169,8 @@ concept HeadOpSet = OpSet<Ops> &&
     requires(Ops& ops, const Site& site, const typename Ops::Tensor& x, typename Ops::Tensor& into,
              const typename Ops::Operand& operand, const typename Ops::Weight& weight,
              const typename Ops::Gradient& gradient, const Chunk& chunk) {
-  // Rows up to what fast GEMMs take; the weight and its gradient themselves where no row is added.
+  // Rows up to what fast GEMMs take; the weight and its gradient themselves where no row is added. Without a
+  // gradient, of the weight alone.
   { ops.padded_head(weight, gradient) } -> std::same_as<typename Ops::PaddedHead>;
   ops.add_padded_gradient(std::declval<typename Ops::PaddedHead>(), gradient);
   { ops.head_tokens(operand) } -> std::same_as<std::int64_t>;
@@ -181,6 +182,9 @@ concept HeadOpSet = OpSet<Ops> &&
   // Adds the chunk's loss to the op set's; the logits become their gradient. The result lives until the
   // chunk is done.
   { ops.cross_entropy(site, into, chunk) } -> std::same_as<typename Ops::ChunkLoss>;
+  // Writes the loss of each of the chunk's tokens to its place in `into`, [N] in fp64, which the first chunk
+  // makes. Nothing is added to the op set's losses.
+  ops.token_losses(site, x, chunk, into);
 };
 
 }  // namespace assay::spec::step

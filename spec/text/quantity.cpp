@@ -71,6 +71,12 @@ std::string duration(double seconds) {
   return std::to_string(days) + " d " + two(hours % 24) + " h";
 }
 
+std::string hexadecimal(std::uint64_t bits) {
+  std::string digits(16, '0');
+  for (std::size_t i = 0; i < digits.size(); ++i) digits[i] = "0123456789abcdef"[bits >> (60 - 4 * i) & 0xF];
+  return digits;
+}
+
 std::string percent(double fraction, int digits) { return fixed(100 * fraction, digits) + " %"; }
 
 }  // namespace assay::spec

@@ -29,6 +29,9 @@ std::string bytes(std::int64_t count);
 /// "0.42 s", "62.1 s", "3 min 05 s", "2 h 14 min", "3 d 04 h". Domain: seconds >= 0.
 std::string duration(double seconds);
 
+/// All 16 digits of `bits`, small letters.
+std::string hexadecimal(std::uint64_t bits);
+
 /// `fraction` of 1 as "94.2 %".
 std::string percent(double fraction, int digits = 1);
 

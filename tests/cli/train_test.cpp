@@ -2,7 +2,9 @@
 // `assay train` as people run it, with the real trainer: exit code, streams, record, report.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -57,6 +59,92 @@ TEST_F(TrainProgram, PrintsPlainLinesAndWritesRecordAndReport) {
   EXPECT_TRUE(fs::exists(folder("a") + "/report.html"));
   const auto audited = tests::assay({"audit", folder("a")});
   EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(TrainProgram, ValidationIsOneNumberOnAnyRanksAndStandsInConsoleRecordAndReport) {
+  const std::string settings =
+      "compute.dtype=f64 data.grammar_samples=100 eval.share=0.1 eval.every=2 train.steps=4 "
+      "sample.sentences=0 ";
+  const auto outcome = train("a", settings);
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_NE(outcome.output.find("\nvalidation 2/4  loss"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find("bits/byte"), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.messages.find("validation  10 of 10 held-out samples of 128"), std::string::npos)
+      << outcome.messages;
+  const auto run = run_of("a");
+  ASSERT_EQ(run.validations.size(), 2u);
+  for (const Validation& validation : run.validations) {
+    EXPECT_EQ(validation.sequences, 10);
+    EXPECT_EQ(validation.valid_tokens, 10 * 128);
+    EXPECT_DOUBLE_EQ(*validation.bits_per_byte, validation.loss / std::log(2.0));
+  }
+  EXPECT_GT(run.end->goodput->evaluation, 0);
+  std::ifstream report(folder("a") + "/report.html");
+  const std::string html((std::istreambuf_iterator<char>(report)), {});
+  EXPECT_NE(html.find("</span>validation</li>"), std::string::npos);
+  EXPECT_EQ(tests::assay({"audit", folder("a")}).code, 0);
+
+  // No step is another for it, and the first number is the same where weights are: after one step of any
+  // rank.
+  ASSERT_EQ(train("without", settings + "eval.every=0 eval.at_end=on").code, 0);
+  const auto without = run_of("without");
+  ASSERT_EQ(without.steps.size(), run.steps.size());
+  for (std::size_t i = 0; i < run.steps.size(); ++i) EXPECT_EQ(without.steps[i].loss, run.steps[i].loss);
+  EXPECT_EQ(without.validations.back().loss, run.validations.back().loss);
+  for (const char* more : {"--ranks 2", "--ranks 2 parallel.data=shard", "batch.micro=1"}) {
+    const std::string name = "of" + std::string(more).substr(0, 9);
+    ASSERT_EQ(train(name, settings + more).code, 0) << more;
+    const auto other = run_of(name);
+    ASSERT_EQ(other.validations.size(), 2u) << more;
+    EXPECT_EQ(other.validations[0].set_hash, run.validations[0].set_hash);
+    EXPECT_NEAR(other.validations[0].loss, run.validations[0].loss, 1e-11) << more;
+  }
+}
+
+// Nothing is trained, and nothing is written.
+TEST_F(TrainProgram, AValidationThatCannotBeIsRefusedInOneLineBeforeTheFirstStep) {
+  const auto file = [&](const std::string& name, const std::vector<std::uint16_t>& ids) {
+    std::ofstream(folder(name), std::ios::binary)
+        .write(reinterpret_cast<const char*>(ids.data()), static_cast<std::streamsize>(2 * ids.size()));
+    return folder(name);
+  };
+  std::vector<std::uint16_t> ids(1000, 7);
+  const std::string good = file("good", ids), empty = file("empty", {}), brief = file("short", {1, 2, 3});
+  ids[200] = 256;
+  const std::string foreign = file("foreign", ids);
+  struct Refused {
+    std::string settings;
+    int code;
+    std::string says;
+  };
+  const auto of_files = [&](const std::string& path) {
+    return tests::assay_path() +
+           " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 " +
+           "run.directory=" + folder("run") + " data.dtype=uint16 data.paths=" + good + " eval.paths=" + path;
+  };
+  const std::vector<Refused> all = {
+      {of_files(folder("missing")), 74, "missing\" cannot be opened"},
+      {of_files(empty), 65, "is empty"},
+      {of_files(brief), 65, "has 3 tokens, one sample of sequence length 128 needs 129"},
+      {of_files(foreign), 65, "has id 256 at token 200"},
+      {of_files(good) + " eval.share=0.1", 2, "are two validation sets"},
+      {command("run") + " eval.every=2", 2, "counts only when eval.paths or eval.share is given"},
+      {command("run") + " checkpoint.keep_best=on", 2, "counts only when eval.paths or eval.share is given"},
+      {command("run") + " eval.paths=" + good, 2, "counts only when data.paths is given"},
+      {command("run") + " eval.share=0.1 eval.at_end=off", 2, "is given and never evaluated"},
+      {command("run") + " eval.share=1", 2, "must be [0, 1)"},
+      {command("run") + " eval.share=0.1 data.grammar_samples=4", 2,
+       "holds out none: raise it to at least 0.25"},
+      {command("run") + " eval.share=0.9 data.grammar_samples=4", 2, "holds out all: lower it to less than"}};
+  for (const Refused& refused : all) {
+    const auto outcome = shell(refused.settings, 120);
+    EXPECT_EQ(outcome.code, refused.code) << refused.settings << "\n" << outcome.messages;
+    EXPECT_NE(outcome.messages.find(refused.says), std::string::npos) << refused.settings << "\n"
+                                                                      << outcome.messages;
+    EXPECT_EQ(std::count(outcome.messages.begin(), outcome.messages.end(), '\n'), 1) << outcome.messages;
+    EXPECT_EQ(outcome.output, "");
+    EXPECT_FALSE(fs::exists(folder("run"))) << refused.settings;
+  }
 }
 
 TEST_F(TrainProgram, TheRecordOfAModelOfTheUsersOwnIsConsistentWithoutItsFile) {

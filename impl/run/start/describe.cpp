@@ -108,9 +108,7 @@ std::optional<spec::record::ExpectedLoss> expected_first_loss(const RunFacts& fa
   if (!spec::without_initial_loss(facts.model).empty()) return {};
   if (facts.batch.tokens_per_step(facts.config.sequence_length) > Count(most_counted_tokens)) return {};
   const data::LoaderPlan plan = loader_plan(facts.config, facts.batch, 0, 0);
-  const spec::data::SampleOrder order{
-      .seed = plan.seed, .samples = facts.source.samples(), .sequences = plan.sequences};
-  const auto samples = spec::data::step_samples(order, 0);
+  const auto samples = spec::data::step_samples(data::sample_order(plan, facts.source), 0);
   const data::MicroBatch first = data::read_micro_batch(facts.source, samples, plan.end_of_document);
   if (first.valid_tokens == 0) return spec::record::ExpectedLoss{};
   const auto expected = spec::expected_initial_loss(

@@ -185,6 +185,14 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
     throw UserError(ExitCode::usage, "sample.sentences = " + std::to_string(plan.setting.sampled) +
                                          ": to sample them together at the end takes " + shown(plan.peak) +
                                          has + "lower sample.sentences");
+  spec::memory::Setting unvalidated = unsampled;
+  unvalidated.validation_batch = 0;
+  if (spec::memory::plan(unvalidated).peak <= capacity)
+    throw UserError(ExitCode::usage,
+                    "a forward pass of validation, of " + std::to_string(plan.setting.validation_batch) +
+                        " sequences of " + std::to_string(config.sequence_length) + " tokens, takes " +
+                        shown(plan.peak) + has + "set eval.sequences below " +
+                        std::to_string(plan.setting.validation_batch) + ", or leave the validation set out");
   const std::string others = divided.others(), more = others.empty() ? divided.on_more_gpus() : "";
   throw UserError(ExitCode::usage,
                   "micro-batches of " + std::to_string(batch.micro) + " sequences of " +

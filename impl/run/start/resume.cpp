@@ -51,10 +51,11 @@ std::string resume_path(const spec::RunConfig& config) {
 }
 
 namespace {
-/// Where a run writes, how often it saves and prints: no result depends on it.
+/// Where a run writes, how often it saves, prints and is validated, and on what: no step depends on it, but
+/// on what is held out of the data.
 bool is_about_output(const std::string& name) {
   return name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
-         name.starts_with("sample.");
+         name.starts_with("sample.") || (name.starts_with("eval.") && name != "eval.share");
 }
 
 /// By which machine and kernels, and in which order, the same sums are made: results differ by their

@@ -10,6 +10,7 @@
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/start/start_agreement.hpp"
 #include "impl/run/trainer.hpp"
+#include "impl/run/validation.hpp"
 #include "impl/step/step_graph.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
@@ -47,13 +48,19 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
         spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host});
     start.batch = division.batch, start.layout = division.layout;
     start.source = data::open_source(config, start.model);
+    if (spec::validates(config))
+      start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
     start.resume = resume_point(config, start.data_files);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
+  if (start.validation && ranks.size() > 1)
+    facts.emplace_back("the validation set", start.validation->description());
   // Before any collective whose calls depend on a setting: ranks with other settings would answer another
   // one.
   require_agreement(facts, ranks);
+  if (start.validation)
+    start.validation_hash = scan_validation(*start.validation, config.tensor_ranks, ranks);
 
   start.device = rank.choice;
   const at::Device device = start.device.device;
@@ -76,6 +83,7 @@ spec::record::RunStart open_record(Start& start, const Rank& rank) {
   spec::record::RunStart event =
       describe({start.config, start.model, start.batch, start.device.device, *start.source, start.plan},
                rank.communicator);
+  if (start.validation) event.validation = start.validation->description();
   start.config.directory = run_directory(start.config, rank.communicator);
   event.settings = spec::settings(start.config);
   return event;

@@ -6,6 +6,7 @@
 
 #include "impl/checkpoint/data_file.hpp"
 #include "impl/data/sample_source.hpp"
+#include "impl/data/validation_set.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/numerics.hpp"
 #include "impl/run/start/on_ranks.hpp"
@@ -23,9 +24,11 @@ struct Start {
   spec::Layout layout;
   DeviceChoice device;
   std::shared_ptr<const data::SampleSource> source;
-  std::vector<checkpoint::DataFile> data_files;  ///< as they were when the run began
-  std::optional<ResumePoint> resume;             ///< nothing: from step 0
-  Numerics numerics;                             ///< the algorithms that compute it
+  std::shared_ptr<const data::ValidationSet> validation;  ///< null: the run has none
+  std::string validation_hash;                            ///< of the token ids that it evaluates
+  std::vector<checkpoint::DataFile> data_files;           ///< as they were when the run began
+  std::optional<ResumePoint> resume;                      ///< nothing: from step 0
+  Numerics numerics;                                      ///< the algorithms that compute it
   spec::memory::Plan plan;
   MachineMemory memory;
 

@@ -58,7 +58,11 @@ Facts start_facts(const spec::RunConfig& config, const data::SampleSource& sourc
                                          : "of step " + std::to_string(checkpoint::step_of(resume_from)) +
                                                " (hash " + checkpoint::content_of(resume_from) + ")");
   const auto first = spec::data::step_samples(
-      {.seed = config.seed, .samples = source.samples(), .sequences = config.sequences}, 0);
+      {.seed = config.seed,
+       .samples = source.samples(),
+       .sequences = config.sequences,
+       .held_out = spec::data::held_out_samples(config.eval_share, source.samples())},
+      0);
   facts.emplace_back("data", source.description());
   facts.emplace_back("samples of the first step", std::to_string(spec::data::sample_hash(first)));
   facts.emplace_back("tokens of the first samples", hash_of_tokens(source, first));

@@ -723,8 +723,10 @@ PaddedHead PaperOps::padded_head(const Weight& weight, const Gradient& gradient)
       .rows = rows, .weight = weight, .gradient = gradient, .weight_copy = {}, .gradient_copy = {}};
   if (rows == weight.out) return padded;
   padded.weight_copy = make("padded_head", Purpose::head, {rows, weight.in}, element_);
+  padded.weight.out = rows;
+  if (gradient.out == 0) return padded;
   padded.gradient_copy = make("d_padded_head", Purpose::head, {rows, weight.in}, statistic_);
-  padded.weight.out = padded.gradient.out = rows;
+  padded.gradient.out = rows;
   padded.gradient.starts = true;
   return padded;
 }
@@ -755,6 +757,15 @@ void PaperOps::copy_rows(Tensor& into, const Chunk&, const Tensor& part) const {
   write(into);
 }
 
+/// The maximum of all ranks' logits and their sums, behind each rank's own.
+void PaperOps::losses_over_tensor_ranks(const Site& site, std::int64_t rows) {
+  // Maximum, sum of exponentials and the target's logit; the maximum of all ranks, and what rescales by it.
+  const Tensor partial = make("loss_partial", Purpose::head, {3, rows}, statistic_),
+               top = make("loss_top", Purpose::head, {2, rows}, statistic_);
+  record(site, Collective::all_reduce, Count(rows) * statistic_);
+  record(site, Collective::all_reduce, 2 * Count(rows) * statistic_);
+}
+
 PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
   begin_op(site);
   const cross_entropy::Shape shape{.N = chunk.count, .V = s_.model.vocab};
@@ -773,17 +784,28 @@ PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, co
                cross_entropy::combine_bytes(shape.N, id_bytes, statistic_) +
                cross_entropy::backward_bytes(shape, element_, id_bytes, statistic_));
   Tensor own = own_ids(chunk.count);
-  if (tensor_ranks() > 1) {
-    // Maximum, sum of exponentials and the target's logit; the maximum of all ranks, and what rescales by it.
-    const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
-                 top = make("loss_top", Purpose::head, {2, chunk.count}, statistic_);
-    record(site, Collective::all_reduce, Count(chunk.count) * statistic_);
-    record(site, Collective::all_reduce, 2 * Count(chunk.count) * statistic_);
-  }
+  if (tensor_ranks() > 1) losses_over_tensor_ranks(site, chunk.count);
   Tensor lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
   write(logits);
   return {std::move(lse)};
+}
+
+void PaperOps::token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses) {
+  begin_op(site);
+  const cross_entropy::Shape shape{.N = chunk.count, .V = s_.model.vocab};
+  record(site, StepPass::forward,
+         cross_entropy::partial_flops(shape) + cross_entropy::combine_flops(shape.N, shape.N),
+         cross_entropy::partial_bytes(shape, element_, id_bytes, statistic_) +
+             cross_entropy::combine_bytes(shape.N, id_bytes, statistic_));
+  match(site, logits.rows(), chunk.count);
+  if (chunk.first) losses = make("token_losses", Purpose::head, {N_}, f64_bytes);
+  const Tensor own = own_ids(chunk.count);
+  if (tensor_ranks() > 1) losses_over_tensor_ranks(site, chunk.count);
+  const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
+               lse = statistic(site, {chunk.count}),
+               terms = make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
+  write(losses);
 }
 
 }  // namespace assay::spec::paper

@@ -255,6 +255,7 @@ class PaperOps {
   Tensor empty_like(const Site& site, const Operand& x);
   void copy_rows(Tensor& into, const Chunk&, const Tensor& part) const;
   ChunkLoss cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk);
+  void token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses);
 
  private:
   bool on_gpu() const { return s_.machine == memory::Machine::cuda; }
@@ -292,6 +293,7 @@ class PaperOps {
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   void record(const Site& site, Collective kind, const Count& bytes);
   Tensor own_ids(std::int64_t count);
+  void losses_over_tensor_ranks(const Site& site, std::int64_t rows);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
   qk_norm::Shape normed(const Vector& q_gain, const Vector& k_gain) const;

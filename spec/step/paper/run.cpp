@@ -30,22 +30,28 @@ void initialise(const Setting& s, Ledger& ledger) {
   ledger.make("initial_values", Purpose::temporaries, {largest}, 8);
 }
 
-/// Inputs of all micro-batches are there for the whole step.
-std::vector<memory::Tensor> hold_inputs(const Setting& s, Ledger& ledger) {
-  ledger.enter("inputs");
-  const std::int64_t N = s.micro * s.sequence_length;
+/// Inputs of `steps` steps of `micro_batches` of B sequences, whose names begin with `of`.
+std::vector<memory::Tensor> inputs_of(const Setting& s, Ledger& ledger, std::int64_t steps,
+                                      std::int64_t micro_batches, std::int64_t B, const std::string& of) {
+  const std::int64_t N = B * s.sequence_length;
   std::vector<memory::Tensor> inputs;
   const auto hold = [&](const char* name, std::int64_t entries, std::int64_t bytes) {
-    inputs.push_back(ledger.make(name, Purpose::inputs, {s.staged_steps, s.micro_batches, entries}, bytes));
+    inputs.push_back(ledger.make(of + name, Purpose::inputs, {steps, micro_batches, entries}, bytes));
   };
   hold("inputs", N, 8);
   hold("targets", N, 8);
   if (s.documents) {
     hold("positions", N, 4);
     hold("documents", N, 4);
-    hold("document_offsets", memory::document_slots(s.micro, s.sequence_length, 0) + 1, 4);
+    hold("document_offsets", memory::document_slots(B, s.sequence_length, 0) + 1, 4);
   }
   return inputs;
+}
+
+/// Inputs of all micro-batches are there for the whole step.
+std::vector<memory::Tensor> hold_inputs(const Setting& s, Ledger& ledger) {
+  ledger.enter("inputs");
+  return inputs_of(s, ledger, s.staged_steps, s.micro_batches, s.micro, "");
 }
 
 /// A micro-batch ends with the tensors with which it began, and all but the first are alike: of many, two are
@@ -63,6 +69,22 @@ void micro_batches(const Setting& s, PaperOps& ops) {
     else if (action.kind == ActionKind::backward)
       step::backward(ops, std::move(activations));
   }
+}
+
+/// impl/run/validation.cpp: a forward pass that keeps nothing, between two steps. `in_steps`: bytes of the
+/// captured steps' tensors, which are no other work's.
+void validate(const Setting& s, Ledger& ledger, PaperOps& ops, const Count& in_steps) {
+  if (s.validation_batch == 0) return;
+  ops.size_batch(s.validation_batch, s.sequence_length);
+  ops.within("validation");
+  ops.untrained();
+  ops.moment("inputs");
+  memory::Tensor captured;
+  if (s.captured) captured = ledger.make("captured_steps", Purpose::temporaries, {in_steps.to_int64()}, 1);
+  // On a GPU those of the next are copied ahead.
+  const auto inputs =
+      inputs_of(s, ledger, std::min<std::int64_t>(s.staged_steps, 2), 1, s.validation_batch, "validation_");
+  step::token_losses(ops);
 }
 
 /// impl/run/sample_text.cpp at its last token: a forward pass that keeps nothing, and all logits.
@@ -123,12 +145,15 @@ void walk(const Setting& setting, Ledger& ledger) {
   PaperOps ops(setting, ledger);
   {
     const std::vector<memory::Tensor> inputs = hold_inputs(setting, ledger);
+    const Count between_steps = ledger.now();
+    ledger.mark();
     micro_batches(setting, ops);
     if (setting.shared_gradients > 0) {
       ledger.enter("sums over tensor ranks");
       ledger.make("shared_gradients", Purpose::temporaries, {setting.shared_gradients},
                   setting.dtype == Dtype::bf16 ? 4 : element_bytes(setting.dtype));
     }
+    validate(setting, ledger, ops, ledger.most() - between_steps);
   }
   sample(setting, ledger, ops);
 }

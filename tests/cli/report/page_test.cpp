@@ -149,6 +149,26 @@ TEST(PageReport, ShowsWhatTheRunReached) {
   EXPECT_EQ(html.find("utilisation"), std::string::npos);  // the peak is unknown, so there is no MFU
 }
 
+TEST(PageReport, ValidationStandsBesideTheTrainingLoss) {
+  auto run = example_run();
+  const std::string without = page({{"a", run}});
+  EXPECT_EQ(without.find("alidation"), std::string::npos);
+  run.start.validation = "16 of 99 held-out samples of 128";
+  for (const double loss : {3.25, 1.5, 1.75}) {
+    Validation& each = run.validations.emplace_back();
+    each.step = static_cast<std::int64_t>(10 * run.validations.size()), each.loss = loss;
+    each.perplexity = 5.7546, each.bits_per_byte = 2.5247, each.set_hash = "00ff00ff00ff00ff";
+  }
+  const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", example_run()}});
+  EXPECT_EQ(count(one, "<circle class=\"dot"), count(without, "<circle class=\"dot") + 3);
+  for (const char* text :
+       {"<b>1.7500</b><span>validation loss after step 30", "</span>training</li>", "</span>validation</li>",
+        "1.7500 after step 30, perplexity 5.755, 2.5247 bits per byte; lowest 1.5000 after step 20",
+        "16 of 99 held-out samples of 128", "00ff00ff00ff00ff"})
+    EXPECT_NE(one.find(text), std::string::npos) << text;
+  EXPECT_NE(two.find("</span>a, validation</li>"), std::string::npos);
+}
+
 TEST(PageReport, TensorRanksAreRanks) {
   auto run = example_run();
   run.start.tensor_ranks = 4;

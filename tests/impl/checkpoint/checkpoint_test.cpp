@@ -127,6 +127,37 @@ TEST_F(CheckpointImpl, KeepsTheNewest) {
   EXPECT_EQ(found[1].step, 4);
 }
 
+TEST_F(CheckpointImpl, KeepsTheBestBesideTheNewest) {
+  const fs::path parent = directory_ + "/checkpoints", link = parent / "best";
+  const auto at = [&](std::int64_t step, const std::optional<Validated>& validation, bool best = true) {
+    const Saved saved =
+        save(directory_, filled(1),
+             {.step = step, .tokens = 0, .config = {}, .data = {}, .validation = validation}, {1, best});
+    EXPECT_FALSE(saved.not_removed) << *saved.not_removed;
+    std::string kept;
+    for (const Found& found : committed_checkpoints(parent)) kept += std::to_string(found.step) + " ";
+    return kept + "best " + (fs::is_symlink(link) ? fs::read_symlink(link).string() : "none");
+  };
+  EXPECT_EQ(at(1, {}), "1 best none");
+  EXPECT_EQ(at(2, Validated{3.5, "a"}), "2 best step_00000002");
+  EXPECT_EQ(at(3, Validated{3.5, "a"}), "2 3 best step_00000002") << "the earlier of two";
+  EXPECT_EQ(at(4, {}), "2 4 best step_00000002");
+  EXPECT_EQ(best_of(directory_)->loss, 3.5);
+  EXPECT_EQ(at(5, Validated{3.25, "a"}), "5 best step_00000005");
+  EXPECT_EQ(at(6, Validated{9, "a"}), "5 6 best step_00000005");
+  EXPECT_EQ(at(7, Validated{9, "b"}), "7 best step_00000007") << "losses of another set are no measure";
+  EXPECT_EQ(best_of(directory_)->set, "b");
+
+  // The name leads to what loads, and is no checkpoint of its own.
+  ParameterBuffers read = filled(2);
+  EXPECT_EQ(load(link.string(), read).step, 7);
+  EXPECT_EQ(newest(directory_), (parent / "step_00000007").string());
+
+  EXPECT_EQ(at(8, {}), "7 8 best step_00000007");
+  EXPECT_EQ(at(9, {}, false), "9 best none") << "where the best is not kept, no name leads nowhere";
+  EXPECT_FALSE(best_of(directory_));
+}
+
 TEST_F(CheckpointImpl, KeepLargerThanTheCountRemovesNothing) {
   for (std::int64_t step : {1, 2})
     save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 100);

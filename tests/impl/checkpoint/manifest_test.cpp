@@ -40,6 +40,17 @@ TEST(ManifestImpl, ReadsWhatItWrites) {
   EXPECT_EQ(to_json(manifest_from_json(text, "folder/manifest.json")), text);
 }
 
+TEST(ManifestImpl, SaysTheValidationLossWhereThereIsOne) {
+  Manifest validated = example();
+  EXPECT_THAT(to_json(validated), testing::Not(testing::HasSubstr("\"validation\"")));
+  validated.validation = {.loss = 0.1 + 0.2, .set = "00ff"};
+  const auto read = manifest_from_json(to_json(validated), "folder/manifest.json");
+  ASSERT_TRUE(read.validation);
+  EXPECT_EQ(read.validation->loss, 0.1 + 0.2);
+  EXPECT_EQ(read.validation->set, "00ff");
+  EXPECT_EQ(to_json(read), to_json(validated));
+}
+
 TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheData) {
   Manifest earlier = example();
   earlier.data.reset();

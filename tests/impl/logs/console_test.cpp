@@ -286,6 +286,45 @@ TEST(ConsoleImpl, LongSamplesAreCutToTheirColumn) {
       << screen.data.str();
 }
 
+Validation example_validation() {
+  Validation validation;
+  validation.step = 50, validation.loss = 3.14159, validation.perplexity = 23.1406;
+  validation.sequences = 16, validation.valid_tokens = 2048, validation.seconds = 0.5;
+  return validation;
+}
+
+TEST(ConsoleImpl, AValidationIsALineOfItsOwn) {
+  Validation validation = example_validation();
+  EXPECT_EQ(validation_line(validation, 250),
+            "validation  50/250  loss  3.1416  perplexity   23.141  in 0.50 s");
+  validation.bits_per_byte = 4.53236, validation.lowest = true;
+  EXPECT_EQ(
+      validation_line(validation, 250),
+      "validation  50/250  loss  3.1416  perplexity   23.141  bits/byte  4.5324  in 0.50 s, the lowest so "
+      "far");
+  validation.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(validation_line(validation, 250).find("loss     nan"), std::string::npos);
+  Screen screen;
+  screen.console.show(example_start());
+  screen.console.show(example_validation());
+  EXPECT_EQ(screen.data.str(), validation_line(example_validation(), 250) + "\n");
+}
+
+TEST(ConsoleImpl, BannerAndSummaryHaveTheValidation) {
+  RunStart start = example_start();
+  start.validation = "16 of 99 held-out samples of 128";
+  Screen screen;
+  screen.console.show(start);
+  EXPECT_NE(screen.messages.str().find("\n  validation  16 of 99 held-out samples of 128\n"),
+            std::string::npos)
+      << screen.messages.str();
+  screen.console.show(example_validation());
+  screen.console.show(example_end());
+  EXPECT_NE(screen.data.str().find("\n  validation  3.1416 nats per token after step 50\n"),
+            std::string::npos)
+      << screen.data.str();
+}
+
 TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
   Screen screen;
   screen.console.show(example_start());

@@ -53,6 +53,22 @@ TEST(CrossEntropyImpl, SameBitsOnAnyNumberOfThreads) {
   }));
 }
 
+// One after the other they are the loss that forward sums up, and an ignored row has none.
+TEST(CrossEntropyImpl, LossesOfRowsAddUpToTheLoss) {
+  const at::Tensor logits = tests::normal({40, 9}, 3, at::kDouble);
+  reference::Ids ids;
+  for (Index n = 0; n < 40; ++n) ids.push_back(n % 7 ? n % 9 : -100);
+  const at::Tensor targets = tests::integers(ids),
+                   losses = cross_entropy::row_losses(cross_entropy::partial(logits, targets), targets);
+  const double* loss = losses.const_data_ptr<double>();
+  double sum = 0;
+  for (std::size_t n = 0; n < ids.size(); ++n) {
+    EXPECT_EQ(loss[n] == 0, ids[n] == -100) << n;
+    sum += loss[n];
+  }
+  EXPECT_EQ(sum, cross_entropy::forward(logits, targets, 1, 0).loss.item<double>());
+}
+
 TEST(CrossEntropyImpl, ConstraintsAreChecked) {
   const auto forward = [](reference::Shape shape, reference::Ids targets, double normalizer, double z) {
     return tests::refusal(

@@ -19,7 +19,8 @@ namespace memory = spec::memory;
 struct Drawn {
   memory::Setting setting;
   reference::Batch batch;
-  spec::ModelSpec model;  ///< of which the setting's is what one tensor rank computes
+  spec::ModelSpec model;             ///< of which the setting's is what one tensor rank computes
+  reference::Batch validation = {};  ///< of a forward pass of validation behind the step
 };
 
 /// Models and batches of every kind that the trainer takes, some with more activations than weights.
@@ -75,6 +76,7 @@ std::int64_t measured_peak(const Drawn& drawn) {
                              .router_z = drawn.setting.auxiliary.logits ? 1e-3 : 0},
                             1, Dtype::f32, Dtype::f32, drawn.setting.recompute, {}, tensor);
   trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
+  if (drawn.validation.B > 0) trainer.model().token_losses(tests::token_batch(drawn.validation, at::kCPU));
   return tests::CountingAllocator::installed().peak();
 }
 
@@ -119,6 +121,31 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   RC_ASSERT(measured >= predicted);
   // Gradients that several ranks hold are packed for their sum: not while activations are there.
   RC_ASSERT(measured <= predicted + most_beside(drawn));
+}
+
+/// A forward pass of many more tokens than a micro-batch: it is the peak, and what it is planned to be.
+RC_GTEST_PROP(MemoryPlanImpl, AValidationTakesWhatThePlanSays, ()) {
+  Drawn drawn = draw(*rc::gen::element(&tests::tiny_model, &tests::sparse_model));
+  drawn.setting.recompute = Recompute::block, drawn.setting.micro = 1, drawn.setting.micro_batches = 1;
+  drawn.setting.auxiliary = {.probabilities = drawn.setting.model.experts.has_value(), .logits = false};
+  drawn.batch = tests::tiny_batch(
+      drawn.setting.model, 1, drawn.setting.sequence_length,
+      drawn.setting.documents ? tests::Documents::packed : tests::Documents::whole, tests::Ignored::some, 5);
+  drawn.setting.validation_batch = *rc::gen::inRange<std::int64_t>(24, 40);
+  drawn.validation = tests::tiny_batch(
+      drawn.setting.model, drawn.setting.validation_batch, drawn.setting.sequence_length,
+      drawn.setting.documents ? tests::Documents::packed : tests::Documents::whole, tests::Ignored::some, 6);
+  const memory::Plan plan = memory::plan(drawn.setting);
+  RC_PRE(plan.moment.starts_with("validation, "));
+  const std::int64_t predicted = plan.peak.to_int64(), measured = measured_peak(drawn),
+                     N = drawn.validation.B * drawn.validation.T;
+  RC_LOG() << tests::describe(drawn.setting.model) << " " << tests::describe(drawn.validation) << " dtype "
+           << static_cast<int>(drawn.setting.dtype) << " at " << plan.moment << ": predicted " << predicted
+           << ", measured " << measured << "\n";
+  // The inputs of the step are gone here, those of the plan stay.
+  const std::int64_t inputs = drawn.batch.B * drawn.batch.T * 24 + 4 * (drawn.batch.B * drawn.batch.T + 65);
+  RC_ASSERT(measured >= predicted - inputs);
+  RC_ASSERT(measured <= predicted + most_beside(drawn) + (drawn.setting.documents ? 0 : 4 * N));
 }
 
 /// A step of which activations are nearly all.

@@ -157,6 +157,21 @@ TEST(MemoryLimitsImpl, SentencesSampledTogetherAreToldApartFromTheStep) {
   EXPECT_NE(text.find("lower sample.sentences"), std::string::npos) << text;
 }
 
+TEST(MemoryLimitsImpl, AValidationThatDoesNotFitIsToldApartFromTheStep) {
+  spec::RunConfig config = demo(1, 1, 0);
+  config.sample_sentences = 0;
+  const spec::ModelSpec model = spec::find_model(config.model);
+  const auto plan_of = [&] { return memory_plan(config, model, spec::batch_of(1, 1, 1), at::kCPU, {}); };
+  const std::int64_t steps = plan_of().peak.to_int64();
+  config.eval_share = 0.1;
+  const std::int64_t machine = 2 * steps;
+  ASSERT_GT(plan_of().peak.to_int64(), machine) << "32 sequences beside one";
+  const std::string text = refusal(config, {.device = machine, .host = machine});
+  EXPECT_NE(text.find("a forward pass of validation, of 32 sequences of 128 tokens"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("set eval.sequences below 32"), std::string::npos) << text;
+}
+
 /// llama3-8b takes 18 bytes a parameter replicated, 6 and 12/4 with zero1, 18/4 and two whole blocks with
 /// shard.
 spec::RunConfig llama_on_four() {

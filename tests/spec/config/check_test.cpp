@@ -45,6 +45,43 @@ TEST(ConfigSpec, C1RefusesASettingOutOfRange) {
   EXPECT_EQ(refusal(config).substr(0, 32), "config_c1: train.steps = 0 is ou");
 }
 
+TEST(ConfigSpec, C37RefusesTwoValidationSets) {
+  RunConfig config;
+  config.data_paths = {"train.bin"}, config.data_dtype = "uint16";
+  config.eval_paths = {"val.bin"};
+  EXPECT_EQ(refusal(config), "");
+  config.eval_share = 0.25;
+  EXPECT_EQ(refusal(config),
+            "config_c37: eval.paths and eval.share = 0.25 are two validation sets: leave one of them out");
+  config.eval_paths.clear();
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C38RefusesAValidationSetThatIsNeverEvaluated) {
+  RunConfig config;
+  config.eval_share = 0.25, config.eval_at_end = false;
+  EXPECT_EQ(refusal(config).substr(0, 62), "config_c38: a validation set is given and never evaluated: set");
+  config.eval_every = 10;
+  EXPECT_EQ(refusal(config), "");
+  config.eval_every = 0, config.eval_at_end = true;
+  EXPECT_EQ(refusal(config), "");
+}
+
+// What is about validation needs a set, and files of a set the type of the files trained on.
+TEST(ConfigSpec, C6RefusesValidationWithoutASet) {
+  const auto expect = [](const RunConfig& config, const std::string& key, const std::string& when) {
+    EXPECT_EQ(refusal(config),
+              "config_c6: " + key + " would not be read: it counts only when " + when + "; leave it out");
+  };
+  RunConfig every, best, files;
+  every.eval_every = 10;
+  expect(every, "eval.every = 10", "eval.paths or eval.share is given");
+  best.keep_best = true;
+  expect(best, "checkpoint.keep_best = \"on\"", "eval.paths or eval.share is given");
+  files.eval_paths = {"val.bin"};
+  expect(files, "eval.paths = [\"val.bin\"]", "data.paths is given");
+}
+
 TEST(ConfigSpec, C2RefusesAMicroBatchThatDoesNotDivide) {
   RunConfig config;
   config.sequences = 48;

@@ -48,6 +48,16 @@ inline spec::RunConfig draw_config() {
     config.grammar_samples = *inRange<std::int64_t>(1, 1'000'000'000'000);
     config.sample_sentences = *inRange<std::int64_t>(0, 1'000'000);
   }
+  if (!config.data_paths.empty() && *rc::gen::arbitrary<bool>())
+    config.eval_paths = {draw_text(false)};
+  else if (*rc::gen::arbitrary<bool>())
+    config.eval_share = draw_positive(1);
+  if (spec::validates(config)) {
+    config.eval_sequences = *inRange<std::int64_t>(0, 1000);
+    config.eval_every = *inRange<std::int64_t>(0, 1000);
+    config.eval_at_end = config.eval_every == 0 || *rc::gen::arbitrary<bool>();
+    config.keep_best = *rc::gen::arbitrary<bool>();
+  }
   config.prefetch = *inRange<std::int64_t>(0, 100);
   config.steps = *inRange<std::int64_t>(1, 1'000'000);
   config.learning_rate = draw_positive(1e300);

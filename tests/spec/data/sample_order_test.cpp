@@ -93,6 +93,55 @@ RC_GTEST_PROP(SampleOrderSpec, EveryEpochReadsEverySampleOnce, (std::uint64_t se
     for (std::int64_t id = 0; id < order.samples; ++id) RC_ASSERT((reads[{epoch, id}]) == 1);
 }
 
+TEST(SampleOrderSpec, C4RejectsWhatLeavesNothingToTrainOn) {
+  EXPECT_EQ(tests::label_of([] { step_samples({1, 5, 4, 4}, 0); }), "accepted");
+  EXPECT_EQ(tests::label_of([] { step_samples({1, 5, 4, 5}, 0); }), "sample_order_c4");
+  EXPECT_EQ(tests::label_of([] { step_samples({1, 5, 4, -1}, 0); }), "sample_order_c4");
+  EXPECT_EQ(tests::label_of([] { held_out_sample({1, 5, 4, 2}, 1); }), "accepted");
+  EXPECT_EQ(tests::label_of([] { held_out_sample({1, 5, 4, 2}, 2); }), "sample_order_c4");
+  EXPECT_EQ(tests::label_of([] { is_held_out({1, 5, 4, 5}, 0); }), "sample_order_c4");
+}
+
+TEST(SampleOrderSpec, AShareIsTheNearestNumberOfSamples) {
+  EXPECT_EQ(held_out_samples(0, 100), 0);
+  EXPECT_EQ(held_out_samples(0.29, 100), 29);
+  EXPECT_EQ(held_out_samples(0.004, 100), 0);
+  EXPECT_EQ(held_out_samples(0.5, 7), 4);
+}
+
+RC_GTEST_PROP(SampleOrderSpec, WhatIsHeldOutIsNeverReadAndTheRestOnceAnEpoch, (std::uint64_t seed)) {
+  SampleOrder order{seed, *rc::gen::inRange<std::int64_t>(2, 60), *rc::gen::inRange<std::int64_t>(1, 100)};
+  order.held_out = *rc::gen::inRange<std::int64_t>(1, order.samples);
+  std::map<std::pair<std::int64_t, std::int64_t>, int> reads;  // (epoch, sample)
+  std::int64_t position = 0;
+  for (std::int64_t step = 0; position < 3 * order.trained(); ++step)
+    for (const std::int64_t id : step_samples(order, step)) ++reads[{position++ / order.trained(), id}];
+  for (std::int64_t epoch = 0; epoch < 3; ++epoch)
+    for (std::int64_t id = 0; id < order.samples; ++id)
+      RC_ASSERT((reads[{epoch, id}]) == (is_held_out(order, id) ? 0 : 1));
+
+  // Those held out are numbered, each once; which they are is no matter of the batch, and more include fewer.
+  std::map<std::int64_t, int> numbered;
+  for (std::int64_t i = 0; i < order.held_out; ++i) ++numbered[held_out_sample(order, i)];
+  SampleOrder fewer = order;
+  fewer.sequences = 1, fewer.held_out = *rc::gen::inRange<std::int64_t>(0, order.held_out + 1);
+  for (std::int64_t id = 0; id < order.samples; ++id) {
+    RC_ASSERT(numbered[id] == (is_held_out(order, id) ? 1 : 0));
+    RC_ASSERT(is_held_out(order, id) || !is_held_out(fewer, id));
+  }
+}
+
+TEST(SampleOrderSpec, SeedsHoldOutOtherSamplesInAnOrderOfTheirOwn) {
+  const auto held_out = [](std::uint64_t seed) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t i = 0; i < 50; ++i) all.push_back(held_out_sample({seed, 1000, 1, 50}, i));
+    return all;
+  };
+  EXPECT_NE(held_out(1), held_out(2));
+  // Not the first samples that an epoch without a held-out share would read.
+  EXPECT_NE(held_out(1), step_samples({1, 1000, 50}, 0));
+}
+
 // The first value is that of the xxHash specification for empty input, the others of the reference library
 // 0.8.1.
 TEST(SampleOrderSpec, HashIsXxh3OfLittleEndianIds) {

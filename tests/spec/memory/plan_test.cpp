@@ -358,6 +358,41 @@ TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
   EXPECT_EQ(on_four_ranks("rounded_shards", {hybrid, of_two}), 0);
 }
 
+// It keeps one block's activations and a chunk of logits, of as many tokens as it has: no more than a step of
+// as many, whatever backward computes again.
+RC_GTEST_PROP(MemoryPlanSpec, AValidationOfAMicroBatchIsBelowTheStepsPeak, ()) {
+  Setting setting = draw_setting();
+  setting.sampled = 0, setting.staged_steps = 1;
+  const Plan without = plan(setting);
+  setting.validation_batch = setting.micro;
+  const Plan with = plan(setting);
+  RC_ASSERT(with.state == without.state);
+  // Beside what a step takes: its own inputs, and losses of tokens in fp64.
+  const Count tokens = Count(setting.micro) * setting.sequence_length;
+  RC_ASSERT(with.peak <= without.peak + tokens * 80 + 4096);
+}
+
+TEST(MemoryPlanSpec, AValidationIsPlannedBesideCapturedSteps) {
+  const RunConfig config = load("", {"eval.share=0.1", "compute.cuda_graph=on", "batch.sequences=1",
+                                     "batch.micro=1", "sample.sentences=0"});
+  const ModelSpec model = find_model(config.model);
+  Setting setting = setting_of(config, model, batch_of(1, 1, 1), Machine::cuda);
+  EXPECT_EQ(setting.validation_batch, 32) << "4096 tokens";
+  EXPECT_TRUE(setting.captured);
+  const Plan captured = plan(setting);
+  EXPECT_EQ(captured.moment.substr(0, 12), "validation, ");
+  EXPECT_EQ(bytes_of(captured.items), captured.peak);
+  setting.captured = false;
+  const Plan apart = plan(setting);
+  setting.validation_batch = 0;
+  const Plan steps = plan(setting);
+  // Behind the step its memory is free, unless it is captured: then both are there at once.
+  EXPECT_GT(captured.peak, apart.peak);
+  EXPECT_GT(captured.peak, steps.peak);
+  EXPECT_FALSE(setting_of(config, model, batch_of(1, 1, 1), Machine::cpu).captured);
+  EXPECT_EQ(setting_of(load("", {}), model, batch_of(32, 32, 1), Machine::cpu).validation_batch, 0);
+}
+
 TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {
   for (const auto member :
        {&Setting::micro, &Setting::sequence_length, &Setting::micro_batches, &Setting::staged_steps}) {

@@ -86,7 +86,7 @@ T drawn() {
 
 inline spec::record::Event draw_event() {
   using namespace spec::record;
-  switch (*rc::gen::inRange(0, 8)) {
+  switch (*rc::gen::inRange(0, 9)) {
     case 0: {
       RunStart start = drawn<RunStart>();
       start.schema = kSchema;
@@ -104,6 +104,8 @@ inline spec::record::Event draw_event() {
       return drawn<Samples>();
     case 6:
       return drawn<Memory>();
+    case 7:
+      return drawn<Validation>();
     default:
       return drawn<RunEnd>();
   }

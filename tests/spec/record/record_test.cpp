@@ -120,6 +120,8 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "final_steps",
                                           "floor",
                                           "gap_closed",
+                                          "validation",
+                                          "bits_per_byte",
                                           "changed",
                                           "goodput"};
   RunStart start;
@@ -132,8 +134,11 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.linear = "fp8_tensor: activations e4m3";
   start.executed_peak_flops = 1.5e15;
   start.deterministic = true;
+  start.validation = "8 of 9 samples";
   Memory memory;
   memory.measured_bytes = 1;
+  Validation validation;
+  validation.bits_per_byte = 4.5;
   Step step;
   step.mfu = step.hfu = 0.5;
   step.executed_flops = 1e12;
@@ -147,7 +152,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   end.final_steps = 1;
   end.goodput.emplace();
   for (const Event& event : {Event(start), Event(step), Event(Checkpoint()), Event(resume), Event(Samples()),
-                             Event(memory), Event(end)}) {
+                             Event(memory), Event(validation), Event(end)}) {
     const auto whole = nlohmann::ordered_json::parse(to_json(event));
     for (const auto& [name, content] : whole.items()) {
       auto json = whole;
@@ -195,6 +200,19 @@ Step numbered(std::int64_t number, double loss) {
   step.step = number;
   step.loss = loss;
   return step;
+}
+
+TEST(RunSpec, ValidationsGoWithTheirSteps) {
+  const auto at = [](std::int64_t step, double loss) {
+    Validation validation;
+    validation.step = step, validation.loss = loss;
+    return validation;
+  };
+  const auto run = assemble({RunStart(), numbered(1, 9), at(1, 8.5), numbered(2, 8), at(2, 7.5), RunStart(),
+                             ResumeFrom{.step = 1, .path = "p"}, numbered(2, 8), at(2, 7.25), at(2, 7)});
+  ASSERT_EQ(run.validations.size(), 2u);
+  EXPECT_EQ(run.validations[0].loss, 8.5);
+  EXPECT_EQ(run.validations[1].loss, 7);
 }
 
 TEST(RunSpec, AResumedRunCountsTheLaterStepsOnly) {
@@ -265,7 +283,8 @@ TEST(RecordSpec, ARecordOfSchemaOneReadsForEver) {
     EXPECT_EQ(to_json(event), line);
     kinds.insert(event_name(event));
   }
-  EXPECT_EQ(kinds.size(), event_names().size() - 1) << "it holds every kind of event but memory, a later one";
+  EXPECT_EQ(kinds.size(), event_names().size() - 2)
+      << "it holds every kind of event but memory and validation, later ones";
   EXPECT_EQ(read_events(path).size(), 9u);
 }
 

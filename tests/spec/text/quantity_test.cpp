@@ -34,6 +34,11 @@ TEST(QuantitySpec, SiPrefixesChangeWhereThreeDigitsWouldOverflow) {
   EXPECT_EQ(si(99.96e3, "B"), "100 kB");
 }
 
+TEST(QuantitySpec, HexadecimalHasAllDigits) {
+  EXPECT_EQ(hexadecimal(0), "0000000000000000");
+  EXPECT_EQ(hexadecimal(0x0123456789abcdefULL), "0123456789abcdef");
+}
+
 TEST(QuantitySpec, BytesAndDurations) {
   EXPECT_EQ(bytes(1023), "1023 B");
   EXPECT_EQ(bytes(1024), "1.00 KiB");

@@ -68,6 +68,11 @@ std::int64_t measured_peak(const spec::memory::Setting& setting, bool captured =
   if (captured) trainer.executor().capture_with(run::make_cuda_graphs(at::Device(at::kCUDA, 0)));
   for (int step = 0; step < (captured ? 4 : 2); ++step)
     trainer.step(tests::micro_batches(batch, setting.micro), static_cast<double>(batch.valid_tokens()), 1e-3);
+  if (setting.validation_batch > 0)
+    trainer.model().token_losses(
+        tests::token_batch(tests::tiny_batch(setting.model, setting.validation_batch, setting.sequence_length,
+                                             tests::Documents::whole, tests::Ignored::none, 5),
+                           at::kCUDA));
   return allocated_bytes(true) - before;
 }
 
@@ -109,6 +114,21 @@ TEST(MemoryPlanCuda, RecordedStepsTakeWhatThePlanSaysWithin2Percent) {
   std::cout << "heads captured: planned " << planned / 1e6 << " MB, measured " << measured / 1e6 << " MB"
             << std::endl;
   EXPECT_NEAR(measured, planned, 0.02 * planned);
+}
+
+TEST(MemoryPlanCuda, AValidationTakesWhatThePlanSaysWithin2Percent) {
+  ASSAY_NEEDS_GPU();
+  for (const bool captured : {false, true}) {
+    auto asked = setting(true, Recompute::block);
+    asked.micro = 2, asked.validation_batch = 32, asked.captured = captured;
+    const auto plan = spec::memory::plan(asked);
+    const auto measured = static_cast<double>(measured_peak(asked, captured)),
+               planned = plan.peak.to_double();
+    std::cout << "validation" << (captured ? ", captured" : "") << ": planned " << planned / 1e6 << " MB at "
+              << plan.moment << ", measured " << measured / 1e6 << " MB" << std::endl;
+    EXPECT_EQ(plan.moment.substr(0, 12), "validation, ");
+    EXPECT_NEAR(measured, planned, 0.02 * planned);
+  }
 }
 
 /// Restores what was set before.

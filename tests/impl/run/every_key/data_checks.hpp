@@ -37,6 +37,31 @@ inline void prefetch(Workshop& shop) {
   }
 }
 
+inline std::string validations(const Outcome& outcome) {
+  std::ostringstream text;
+  text.precision(17);
+  for (const auto& validation : outcome.run.validations)
+    text << validation.step << " " << validation.loss << " of " << validation.sequences << ", ";
+  return text.str();
+}
+inline std::string validated_after(const Outcome& outcome) {
+  std::string text;
+  for (const auto& validation : outcome.run.validations) text += std::to_string(validation.step) + " ";
+  return text;
+}
+
+/// Another set, and the same training.
+inline void eval_paths(Workshop& shop) {
+  std::vector<std::uint32_t> ids(100);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(11 * i % 250);
+  const tests::Scratch beside;
+  const std::string other =
+      beside.write("other.bin", token_bytes(ids, impl::data::TokenType::uint32)).string();
+  differ(shop, files_of(shop, {}), {"eval.paths=" + shop.tokens, "eval.paths=" + other}, validations);
+  EXPECT_EQ(losses(shop.train(files_of(shop, {"eval.paths=" + other}))),
+            losses(shop.train(files_of(shop, {}))));
+}
+
 inline std::map<std::string, Check> data_checks() {
   return {
       {"model.name",
@@ -67,6 +92,28 @@ inline std::map<std::string, Check> data_checks() {
        }},
       {"data.prefetch", prefetch},
       {"data.grammar_samples", changes({}, {"", "data.grammar_samples=3"}, samples_read)},
+      {"eval.paths", eval_paths},
+      {"eval.share",
+       changes({"data.grammar_samples=40"}, {"", "eval.share=0.1", "eval.share=0.5"}, samples_read)},
+      {"eval.sequences",
+       [](Workshop& shop) {
+         const Settings base = {"data.grammar_samples=40", "eval.share=0.5"};
+         differ(shop, base, {"eval.sequences=0", "eval.sequences=3", "eval.sequences=7"}, validations);
+         EXPECT_EQ(validations(shop.train({base[0], base[1], "eval.sequences=0"})),
+                   validations(shop.train(base)))
+             << "20 are held out: the default takes all of them";
+       }},
+      {"eval.every",
+       [](Workshop& shop) {
+         expect(shop, {"eval.share=0.5", "eval.sequences=2"},
+                {{"eval.every=0", "4 "}, {"eval.every=1", "1 2 3 4 "}, {"eval.every=3", "3 4 "}},
+                validated_after);
+       }},
+      {"eval.at_end",
+       [](Workshop& shop) {
+         expect(shop, {"eval.share=0.5", "eval.sequences=2", "eval.every=3"},
+                {{"eval.at_end=on", "3 4 "}, {"eval.at_end=off", "3 "}}, validated_after);
+       }},
   };
 }
 

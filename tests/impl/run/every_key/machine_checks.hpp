@@ -118,6 +118,40 @@ inline void recompute(Workshop& shop) {
         << to_string(each);
 }
 
+/// A rate that grows without bound makes the loss lowest on the way: that checkpoint is kept, and a resumed
+/// run knows how low it was.
+inline void keep_best(Workshop& shop) {
+  const Settings base = {"eval.share=0.5",          "eval.sequences=4",           "eval.every=1",
+                         "checkpoint.keep=1",       "schedule.kind=constant",     "-schedule.decay_steps",
+                         "schedule.warmup_steps=0", "optimizer.learning_rate=0.3"};
+  const auto with = [&](Settings more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return more;
+  };
+  const Outcome off = shop.train(with({"checkpoint.keep_best=off"}));
+  EXPECT_EQ(checkpoints(off), "step_00000004 ");
+  const Outcome on = shop.train(with({"checkpoint.keep_best=on"}));
+  EXPECT_EQ(losses(on), losses(off));
+  ASSERT_EQ(on.run.validations.size(), 4u);
+  std::int64_t best = 0;
+  double lowest = HUGE_VAL;
+  for (const auto& validation : on.run.validations) {
+    EXPECT_EQ(validation.lowest, validation.loss < lowest) << validation.step;
+    if (validation.lowest) lowest = validation.loss, best = validation.step;
+  }
+  ASSERT_LT(best, 4) << "the rate is too low for this test";
+  EXPECT_EQ(checkpoints(on), "best step_0000000" + std::to_string(best) + " step_00000004 ");
+  EXPECT_EQ(fs::read_symlink(shop.folder("run/checkpoints/best")), "step_0000000" + std::to_string(best));
+
+  const Outcome more =
+      shop.train(with({"checkpoint.keep_best=on", "checkpoint.resume=auto", "train.steps=6"}), true);
+  ASSERT_EQ(more.run.validations.size(), 6u) << more.refusal;
+  for (std::size_t i = 4; i < 6; ++i) {
+    EXPECT_EQ(more.run.validations[i].lowest, more.run.validations[i].loss < lowest);
+    lowest = std::min(lowest, more.run.validations[i].loss);
+  }
+}
+
 inline void resume(Workshop& shop) {
   shop.train({"train.steps=4", "checkpoint.every=2"});
   const Outcome anew = shop.train({"checkpoint.resume=never"}, true);
@@ -268,6 +302,7 @@ inline std::map<std::string, Check> machine_checks() {
                  {"checkpoint.keep=3", "step_00000002 step_00000003 step_00000004 "}},
                 checkpoints);
        }},
+      {"checkpoint.keep_best", keep_best},
       {"checkpoint.resume", resume},
       {"log.every",
        [](Workshop& shop) {
