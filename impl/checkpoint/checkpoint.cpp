@@ -9,6 +9,7 @@
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/manifest.hpp"
+#include "impl/checkpoint/partial_folder.hpp"
 #include "impl/checkpoint/parts.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "impl/model/views.hpp"
@@ -49,39 +50,6 @@ FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBu
   return entry;
 }
 
-void write_text(const fs::path& path, const std::string& text) {
-  DurableFile file(path);
-  file.write(bytes_of(text));
-  file.commit();
-}
-
-/// Removes a folder on the way out unless it is declared complete.
-class PartialFolder {
- public:
-  explicit PartialFolder(fs::path path) : path_(std::move(path)) {
-    const DiskCall disk;
-    std::error_code error;
-    fs::create_directories(path_, error);
-    if (error) throw UserError(ExitCode::io, "cannot create " + path_.string() + ": " + error.message());
-  }
-  ~PartialFolder() {
-    const DiskCall disk;
-    std::error_code ignored;
-    if (!complete_) fs::remove_all(path_, ignored);
-  }
-  void rename_to(const fs::path& final_path) {
-    const DiskCall disk;
-    std::error_code error;
-    fs::rename(path_, final_path, error);
-    if (error) throw UserError(ExitCode::io, "cannot rename " + path_.string() + ": " + error.message());
-    complete_ = true;
-  }
-
- private:
-  fs::path path_;
-  bool complete_ = false;
-};
-
 /// Of elements of `element_bytes` in all parts of a checkpoint.
 std::int64_t tensor_bytes(const spec::Inventory& inventory, std::int64_t element_bytes) {
   std::int64_t entries = 0;
@@ -112,8 +80,8 @@ Manifest write_folder(const fs::path& path, const ParameterBuffers& buffers, con
                       const StateSource& source) {
   const fs::path partial = path.parent_path() / ("." + folder_name(state.step) + ".partial");
   PartialFolder folder(partial);
-  Manifest manifest{state.step,          state.tokens, state.config,     ASSAY_VERSION,
-                    dtype_name(buffers), state.data,   state.validation, {}};
+  Manifest manifest{state.step, state.tokens,     state.config, ASSAY_VERSION, dtype_name(buffers),
+                    state.data, state.validation, {},           state.model};
   for (const Part& part : parts) manifest.files.push_back(write_part(partial, part, buffers, source));
   const std::string json = to_json(manifest);
   write_text(partial / manifest_name, json);
@@ -185,6 +153,8 @@ std::optional<Validated> best_of(const std::string& directory) {
   const auto best = best_checkpoint(fs::path(directory) / "checkpoints");
   return best ? read_manifest(*best).validation : std::nullopt;
 }
+
+std::string model_of(const std::string& path) { return read_manifest(path).model; }
 
 std::optional<std::string> newest(const std::string& directory) {
   const auto found = marked_checkpoints(fs::path(directory) / "checkpoints");

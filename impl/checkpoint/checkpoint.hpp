@@ -22,6 +22,7 @@ struct State {
   std::string config;                              ///< the run's settings as dumped TOML
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
   std::optional<Validated> validation = {};        ///< at this step; best_of reads it back
+  std::string model = {};                          ///< as TOML (spec/model); model_of reads it back
 };
 
 /// Which committed checkpoints of a run stay: the `newest` (>= 1) and, where `best` is set, the one that is
@@ -76,6 +77,9 @@ std::optional<std::vector<DataFile>> data_of(const std::string& path);
 /// Loss of the checkpoint that is named checkpoints/best in a run folder, and of which set it is; nothing
 /// where none is.
 std::optional<Validated> best_of(const std::string& directory);
+
+/// The model that was trained, as TOML; empty where an earlier version saved it. Errors: UserError(bad_data).
+std::string model_of(const std::string& path);
 
 /// Hash of a committed checkpoint's manifest, which holds the hashes of its files: the same for two folders
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.

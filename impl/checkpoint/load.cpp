@@ -7,7 +7,9 @@
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/input_file.hpp"
+#include "impl/checkpoint/load_parameter.hpp"
 #include "impl/checkpoint/parts.hpp"
+#include "impl/checkpoint/safetensors_file.hpp"
 #include "impl/comm/refusal.hpp"
 #include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/safetensors.hpp"
@@ -27,15 +29,6 @@ namespace {
 std::string way_out(const fs::path& folder) {
   return "; move " + folder.string() +
          " away and resume from the checkpoint before it (checkpoint.resume=auto), or start anew";
-}
-
-/// The header alone is read. Errors: UserError(bad_data), as spec::safetensors::parse.
-Header header_in(const InputFile& file) {
-  std::vector<std::byte> bytes(std::min<std::uint64_t>(8, file.size()));
-  file.read(0, bytes);
-  bytes.resize(std::min(spec::safetensors::header_bytes(bytes, file.path().string()), file.size()));
-  file.read(0, bytes);
-  return spec::safetensors::parse(bytes, file.size(), file.path().string());
 }
 
 bool begins_with(const InputFile& file, const std::string& text) {
@@ -206,9 +199,8 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
   return sources;
 }
 
-/// Elements of parameter number `index` of the model among which are all that this rank holds in one of
-/// `targets`: of a parameter that is split over tensor ranks its rows, or everything where columns are split;
-/// else all of them, its shard, or none.
+}  // namespace
+
 spec::Inventory::Range held(const ParameterBuffers& buffers, const std::vector<at::Tensor>& targets,
                             std::size_t index) {
   const spec::Parameter& own = buffers.inventory.parameters[index];
@@ -225,6 +217,7 @@ spec::Inventory::Range held(const ParameterBuffers& buffers, const std::vector<a
   return {placement.begin * row, (placement.begin + placement.count) * row};
 }
 
+namespace {
 void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
   std::vector<at::Tensor> targets = {buffers.*part.buffer};
   if (part.buffer == &ParameterBuffers::master && !buffers.master.is_same(buffers.weights))

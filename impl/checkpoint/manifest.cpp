@@ -68,6 +68,7 @@ std::string to_json(const Manifest& manifest) {
          ",\n \"tokens\": " + std::to_string(manifest.tokens) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
+         (manifest.model.empty() ? std::string() : ",\n \"model\": " + json_string(manifest.model)) +
          (manifest.data ? ",\n \"data\": " + listed(data, 2) : std::string()) +
          (manifest.validation ? ",\n \"validation\": " + to_json(*manifest.validation) : std::string()) +
          ",\n \"files\": " + listed(files, 2) + "\n}\n";
@@ -91,6 +92,7 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
   if (const auto data = json.find("data")) manifest.data = data_from(*data);
   if (const auto validation = json.find("validation"))
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
+  if (const auto model = json.find("model")) manifest.model = model->text();
   const Item files = json.at("files");
   for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files[i]));
   return manifest;

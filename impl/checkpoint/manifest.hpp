@@ -36,6 +36,7 @@ struct Manifest {
   std::optional<std::vector<DataFile>> data;  ///< token files of the run; earlier versions did not write them
   std::optional<Validated> validation = {};   ///< where the run was validated at this step
   std::vector<FileEntry> files = {};
+  std::string model = {};  ///< as TOML (spec/model); empty where an earlier version wrote it
 };
 
 std::string to_json(const Manifest& manifest);

@@ -59,6 +59,7 @@ std::vector<std::string> operands(const Verb& verb) {
     words.insert(words.end(), settings.begin(), settings.end());
     return words;
   }
+  if (verb.name == "checkpoint") return {"show", "verify", "export"};
   if (verb.name == "flops") return model_names();
   if (verb.name == "completion") return {"bash", "zsh", "fish"};
   if (verb.name == "help") return verb_names();
@@ -67,7 +68,7 @@ std::vector<std::string> operands(const Verb& verb) {
 
 bool takes_files(const Verb& verb) {
   return verb.name == "train" || verb.name == "bench" || verb.name == "flops" || verb.name == "report" ||
-         verb.name == "claims";
+         verb.name == "claims" || verb.name == "checkpoint";
 }
 
 std::string bash() {

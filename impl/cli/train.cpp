@@ -52,9 +52,14 @@ int train(const Arguments& arguments, Streams streams) {
   const std::int64_t ranks = arguments.positive("ranks", 1);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
-  const spec::ModelSpec model = spec::find_model(config.model);
-  spec::check(config, model);
-  spec::divide(config, model, {.all = ranks, .per_host = ranks});
+  // A run from weights goes on without their folder: its checkpoint knows the model.
+  const bool checkpoint_knows =
+      !config.weights.empty() && config.model == config.weights && config.resume != spec::Resume::never;
+  if (!checkpoint_knows) {
+    const spec::ModelSpec model = spec::find_model(config.model);
+    spec::check(config, model);
+    spec::divide(config, model, {.all = ranks, .per_host = ranks});
+  }
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

@@ -41,6 +41,7 @@ int bench(const Arguments& arguments, Streams streams);
 int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int claims(const Arguments& arguments, Streams streams);
+int checkpoint(const Arguments& arguments, Streams streams);
 int doctor(const Arguments& arguments, Streams streams);
 int config(const Arguments& arguments, Streams streams);
 int completion(const Arguments& arguments, Streams streams);

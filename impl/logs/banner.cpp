@@ -114,6 +114,10 @@ std::string banner(const RunStart& start, bool unicode) {
     out += row("first loss",
                "expected " + spec::fixed(start.expected_first_loss->mean, 4) + (unicode ? " ± " : " +- ") +
                    spec::fixed(start.expected_first_loss->standard_deviation, 4) + " nats per token");
+  else if (const std::string weights = setting(start, "model.weights"); !weights.empty() && weights != "none")
+    out += row("first loss", "that of trained weights: below log V = " +
+                                 spec::fixed(std::log(static_cast<double>(start.vocab)), 4) +
+                                 " nats per token, where a uniform guess lies");
   else
     out += row("first loss", "not expected: a step of " + grouped(batch.tokens) +
                                  " tokens is too long to read before this is printed");

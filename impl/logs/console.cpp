@@ -121,6 +121,12 @@ void Console::show_event(const ResumeFrom& resume) {
   message(text);
 }
 
+void Console::show_event(const WeightsFrom& weights) {
+  message("weights from " + spec::valid_utf8(weights.path) + ": " + spec::grouped(weights.parameters) +
+          " parameters, " + spec::valid_utf8(weights.types) + ", " + spec::bytes(weights.bytes) +
+          ", content " + spec::valid_utf8(weights.content));
+}
+
 /// The banner has told the plan: only a measurement is news.
 void Console::show_event(const Memory& memory) {
   if (!memory.measured_bytes) return;

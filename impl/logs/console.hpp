@@ -37,6 +37,7 @@ class Console {
   void show_event(const spec::record::Warning& warning);
   void show_event(const spec::record::Checkpoint& checkpoint);
   void show_event(const spec::record::ResumeFrom& resume);
+  void show_event(const spec::record::WeightsFrom& weights);
   void show_event(const spec::record::Memory& memory);
   void show_event(const spec::record::Samples& samples);
   void show_event(const spec::record::Validation& validation);

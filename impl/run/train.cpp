@@ -125,6 +125,7 @@ class Run {
     };
     log_.say(log_.start());
     warn("data", start_.source->doubt());
+    warn("model_options", options_text(start_.without_effect));
     warn("gpu", start_.device.notice);
     for (const Warning& note : start_.numerics.notes) log_.say(note);
     log_.warn(numa_warning(log_.start()));
@@ -146,7 +147,10 @@ class Run {
     if (start_.resume) {
       go_on_from(*start_.resume);
     } else {
-      trainer_->initialise();
+      if (config_.weights.empty())
+        trainer_->initialise();
+      else
+        log_.say(trainer_->import_weights(config_.weights));
       trainer_->start_after(0);
     }
     std::optional<LastWords> last_words;
@@ -266,7 +270,8 @@ class Run {
                             .tokens = trainer_->steps_done() * log_.start().batch.tokens,
                             .config = spec::dump_toml(config_),
                             .data = start_.data_files,
-                            .validation = {}};
+                            .validation = {},
+                            .model = spec::to_toml(start_.model)};
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
     return state;

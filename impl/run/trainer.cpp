@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "impl/checkpoint/import_weights.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/params/replica_hash.hpp"
@@ -103,6 +104,13 @@ void Trainer::initialise() {
   impl::initialise(buffers_, model_spec_, config_.seed);
   parameters_->weights_changed();
   model_.weights_changed();
+}
+
+spec::record::WeightsFrom Trainer::import_weights(const std::string& folder) {
+  spec::record::WeightsFrom from = checkpoint::import_weights(folder, model_spec_, buffers_, communicator_);
+  parameters_->weights_changed();
+  model_.weights_changed();
+  return from;
 }
 
 checkpoint::State Trainer::load(const std::string& path) {

@@ -14,6 +14,7 @@
 #include "impl/step/executor.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
+#include "spec/record/event.hpp"
 
 namespace assay::impl::run {
 
@@ -44,6 +45,8 @@ class Trainer {
   void report_to(Row& row);
   /// Weights from the seed.
   void initialise();
+  /// Weights from a folder of Hugging Face's. Errors: those of checkpoint::import_weights.
+  spec::record::WeightsFrom import_weights(const std::string& folder);
   /// Everything from a checkpoint. Errors: those of checkpoint::load.
   checkpoint::State load(const std::string& path);
   /// Starts reading data for the step after `steps_done` optimizer steps. Before `step`, and again to go on

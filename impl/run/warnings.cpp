@@ -12,7 +12,31 @@ namespace assay::impl::run {
 
 using spec::record::Warning;
 
+namespace {
+/// Whether the run starts from weights that were trained before.
+bool starts_trained(const spec::record::RunStart& start) {
+  const auto named = std::find_if(start.settings.begin(), start.settings.end(),
+                                  [](const auto& setting) { return setting.first == "model.weights"; });
+  return named != start.settings.end() && named->second != spec::Value(std::string("none"));
+}
+}  // namespace
+
+std::optional<std::string> options_text(const std::vector<std::string>& without_effect) {
+  std::string text;
+  for (const std::string& option : without_effect) text += (text.empty() ? "" : ", ") + option;
+  return text.empty() ? std::nullopt : std::optional("config.json, without effect on training: " + text);
+}
+
 std::optional<Warning> first_loss_warning(double loss, const spec::record::RunStart& start) {
+  const double uniform = std::log(static_cast<double>(start.vocab));
+  if (starts_trained(start) && loss > uniform)
+    return Warning{.step = 1,
+                   .code = "first_loss",
+                   .text = "the first loss is " + spec::fixed(loss, 4) +
+                           ", and a uniform guess has log V = " + spec::fixed(uniform, 4) +
+                           ": trained weights are better than that on text that they know; look at whether "
+                           "the data are ids of this model's tokenizer, and whether targets are shifted by "
+                           "one"};
   constexpr double most_deviations = 4;
   const auto& expected = start.expected_first_loss;
   if (!expected || !(expected->standard_deviation > 0)) return {};

@@ -4,15 +4,20 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "spec/config/run_config.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::run {
 
-/// The loss of step 1 is more than four standard deviations from what `start` expects of an untrained model.
-/// [nats per token]
+/// The loss of step 1 is more than four standard deviations from what `start` expects of an untrained model;
+/// or, of a run that starts from weights, above log V, so that a uniform guess would be better. [nats per
+/// token]
 std::optional<spec::record::Warning> first_loss_warning(double loss, const spec::record::RunStart& start);
+
+/// Options of the model's config.json that change nothing, in one line; nothing where there are none.
+std::optional<std::string> options_text(const std::vector<std::string>& without_effect);
 
 /// The first step's tensors took over 2 % more, or less, than was planned.
 std::optional<spec::record::Warning> memory_plan_warning(const spec::record::Memory& memory);

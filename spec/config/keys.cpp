@@ -166,6 +166,23 @@ Key data_dtype() {
   return key;
 }
 
+/// "none", or a folder.
+Key weights() {
+  Key key = named("model.weights", KeyType::text, "",
+                  "Folder of Hugging Face weights (safetensors) that training starts from instead of "
+                  "initial ones from train.seed, or \"none\"; without model.name its config.json says the "
+                  "model");
+  key.range = "not empty";
+  key.get = [](const RunConfig& config) { return Value(config.weights.empty() ? "none" : config.weights); };
+  guard(
+      key, [](const Value& value) { return !std::get<std::string>(value).empty(); },
+      [](RunConfig& config, const Value& value) {
+        const std::string& word = std::get<std::string>(value);
+        config.weights = word == "none" ? "" : word;
+      });
+  return key;
+}
+
 Key when(std::string condition, bool (*is_read)(const RunConfig&), Key key) {
   key.condition = std::move(condition);
   key.is_read = is_read;
@@ -178,6 +195,7 @@ Key derived(std::string how, Key key) {
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
+bool starts_afresh(const RunConfig& config) { return config.weights.empty(); }
 bool quantises(const RunConfig& config) { return config.linear != quantise::Recipe::none; }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
@@ -190,8 +208,10 @@ void add_model_and_data(std::vector<Key>& all) {
   all.push_back(
       text("model.name", &C::model,
            "Model to train: a name of spec/models, a .toml, a config.json or a folder that holds one"));
-  all.push_back(number("model.init_std", &C::init_std, ">= 0", "",
-                       "Standard deviation of the initial matrices; 0: the model's own"));
+  all.push_back(weights());
+  all.push_back(when("model.weights is \"none\"", starts_afresh,
+                     number("model.init_std", &C::init_std, ">= 0", "",
+                            "Standard deviation of the initial matrices; 0: the model's own")));
   all.push_back(
       integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));

@@ -170,6 +170,7 @@ std::string choice_hint(const Key& key, const Value& value) {
 
 /// Absent settings that are derived from others (Key::derived).
 void derive(RunConfig& config, const Assignments& given) {
+  if (!given.contains("model.name") && !config.weights.empty()) config.model = config.weights;
   if (!given.contains("schedule.warmup_steps")) config.warmup_steps = config.steps * 8 / 100;
   if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)
     config.decay_steps = config.steps * 32 / 100;

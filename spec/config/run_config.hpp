@@ -27,7 +27,8 @@ enum class Resume { never, automatic, path };
 struct RunConfig {
   // model
   std::string model = "tiny-llama";  ///< name, .toml, config.json or folder (spec/model find_model)
-  double init_std = 0;               ///< 0: the model's own [dimensionless]
+  std::string weights;  ///< folder of Hugging Face weights that training starts from; empty: from train.seed
+  double init_std = 0;  ///< 0: the model's own [dimensionless]
 
   // batch: stated once, globally
   std::int64_t sequences = 32;         ///< sequences per optimizer step over all ranks

@@ -7,6 +7,7 @@
 
 #include "spec/error.hpp"
 #include "spec/facts.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -40,7 +41,7 @@ std::string read_text(const fs::path& path) {
   return text;
 }
 
-ModelSpec read_path(fs::path path, std::optional<std::int64_t> longest) {
+HuggingFaceModel read_path(fs::path path, std::optional<std::int64_t> longest) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     path /= "config.json";
@@ -48,11 +49,11 @@ ModelSpec read_path(fs::path path, std::optional<std::int64_t> longest) {
       refuse("folder " + quote(path.parent_path().string()) + " holds no config.json");
   }
   const std::string kind = path.extension().string();
-  if (kind == ".toml") return model_from_toml(read_text(path), path.string());
+  if (kind == ".toml") return {model_from_toml(read_text(path), path.string()), {}};
   if (kind == ".json") {
     // The folder's name becomes the model's, also when the path was relative ("config.json", ".").
     const fs::path whole = fs::absolute(path, error).lexically_normal();
-    return model_from_hugging_face(read_text(path), error ? path.string() : whole.string(), longest);
+    return read_hugging_face(read_text(path), error ? path.string() : whole.string(), longest);
   }
   refuse("model " + quote(path.string()) +
          " is neither a .toml nor a .json file nor a folder with a config.json");
@@ -85,9 +86,14 @@ std::vector<std::string> model_names() {
 }
 
 ModelSpec find_model(const std::string& name_or_path, std::optional<std::int64_t> longest) {
+  return find_model_with_options(name_or_path, longest).model;
+}
+
+HuggingFaceModel find_model_with_options(const std::string& name_or_path,
+                                         std::optional<std::int64_t> longest) {
   for (const FactFile& file : fact_files())
     if (is_model(file) && name_in(file) == name_or_path)
-      return model_from_toml(file.text, std::string(file.path));
+      return {model_from_toml(file.text, std::string(file.path)), {}};
 
   std::error_code error;
   const bool plausible = !name_or_path.empty() && name_or_path.find('\0') == std::string::npos;

@@ -1,8 +1,12 @@
 // Reads a model from Hugging Face's config.json. Absent keys take the defaults of transformers' configuration
 // classes (v4.57 and v5, read 2026-11-21); whatever the spec does not have is refused by name.
+#include "spec/model/hugging_face.hpp"
+
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
+#include <set>
 
 #include "spec/error.hpp"
 #include "spec/model/fields.hpp"
@@ -15,17 +19,18 @@ namespace {
 using document::Item;
 using document::Kind;
 
-/// Typed access to one JSON object in which null is as good as absent.
+/// Typed access to one JSON object in which null is as good as absent. It keeps which keys were read, so that
+/// what nobody reads can be named (`options_left`).
 class Fields {
  public:
   explicit Fields(Item object) : object_(object) {}
 
   [[noreturn]] void refuse(const std::string& what) const { object_.refuse(what); }
   std::optional<Item> find(const char* key) const {
-    const auto found = object_.find(key);
+    const auto found = look_up(key);
     return found && found->is(Kind::null) ? std::nullopt : found;
   }
-  bool has(const char* key) const { return object_.find(key).has_value(); }  ///< null counts
+  bool has(const char* key) const { return look_up(key).has_value(); }  ///< null counts
   std::int64_t integer(const char* key) const { return required(key).integer(); }
   std::int64_t integer(const char* key, std::int64_t otherwise) const {
     const auto value = find(key);
@@ -44,15 +49,23 @@ class Fields {
     const auto value = find(key);
     return value ? value->text() : otherwise;
   }
+  Item object() const { return object_; }
+  bool was_read(const std::string& key) const { return read_->contains(key); }
 
  private:
+  std::optional<Item> look_up(const char* key) const {
+    read_->insert(key);
+    return object_.find(key);
+  }
   Item required(const char* key) const {
     constexpr const char* advice = "this is not a complete config.json";
+    read_->insert(key);
     if (const auto value = object_.at(key, advice); !value.is(Kind::null)) return value;
     object_.refuse(quote(key) + " is null; " + advice);
   }
 
   Item object_;
+  std::shared_ptr<std::set<std::string>> read_ = std::make_shared<std::set<std::string>>();
 };
 
 constexpr const char* not_in_spec = " is not supported: the spec has no such model (spec/model/model.md)";
@@ -169,6 +182,9 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
                   not_in_spec + "; state the activation in " + quote(key) + " alone");
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
+  // Of GPT-2, which is counted and not trained, dropout changes nothing.
+  if (!gpt2 && fields.real("attention_dropout", 0) != 0)
+    fields.refuse("\"attention_dropout\" other than 0" + std::string(not_in_spec));
   refuse_other_layers(fields, family);
   if (fields.find("clip_qkv"))
     fields.refuse("\"clip_qkv\": queries, keys and values that are clipped" + std::string(not_in_spec) +
@@ -180,6 +196,129 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
     const bool published = family == Family::deepseek_v3 && quantized->is(Kind::object) &&
                            Fields(*quantized).word("quant_method", "") == "fp8";
     if (!published) fields.refuse("\"quantization_config\": quantised weights" + std::string(not_in_spec));
+  }
+}
+
+/// A key that changes nothing of what is computed here, and why.
+struct WithoutEffect {
+  const char *key, *why;
+};
+
+/// What describes the file or its text and is no option of the model.
+constexpr std::array descriptions = {"_name_or_path",
+                                     "name_or_path",
+                                     "architectures",
+                                     "auto_map",
+                                     "dtype",
+                                     "torch_dtype",
+                                     "transformers_version",
+                                     "unsloth_version",
+                                     "unsloth_fixed",
+                                     "bos_token_id",
+                                     "eos_token_id",
+                                     "pad_token_id",
+                                     "sep_token_id",
+                                     "unk_token_id",
+                                     "tokenizer_class",
+                                     "task_specific_params",
+                                     "id2label",
+                                     "label2id",
+                                     "_attn_implementation",
+                                     "_experts_implementation",
+                                     "attn_implementation"};
+
+constexpr const char* of_experts = "no layer has experts";
+constexpr const char* of_generation = "it concerns generation or what is returned";
+constexpr const char* of_dropout = "GPT-2 is counted, not trained";
+// Looked at where no reader asked for the key.
+constexpr WithoutEffect without_effect[] = {
+    {"use_cache", of_generation},
+    {"output_attentions", of_generation},
+    {"output_hidden_states", of_generation},
+    {"output_router_logits", of_generation},
+    {"return_dict", of_generation},
+    {"use_return_dict", of_generation},
+    {"pretraining_tp", "it cuts GEMMs in parts and adds these up: the same sums"},
+    {"router_aux_loss_coef", "experts.balance is the run's"},
+    {"aux_loss_alpha", "experts.balance is the run's"},
+    {"seq_aux", "experts.balance is the run's, over each sequence"},
+    {"ep_size", "placement of experts is the run's"},
+    {"max_sequence_length", "max_position_embeddings counts"},
+    {"max_window_layers", "no layer has a window"},
+    {"sliding_window", "no layer has a window"},
+    {"head_dim", "it follows from other fields"},
+    {"qk_head_dim", "it follows from other fields"},
+    {"num_key_value_heads", "latent attention has none"},
+    {"n_routed_experts", of_experts},
+    {"num_experts_per_tok", of_experts},
+    {"moe_intermediate_size", of_experts},
+    {"n_shared_experts", of_experts},
+    {"norm_topk_prob", of_experts},
+    {"n_group", of_experts},
+    {"topk_group", of_experts},
+    {"routed_scaling_factor", of_experts},
+    {"scoring_func", of_experts},
+    {"topk_method", of_experts},
+    {"moe_layer_freq", of_experts},
+    {"n_ctx", "n_positions counts"},
+    {"attn_pdrop", of_dropout},
+    {"embd_pdrop", of_dropout},
+    {"resid_pdrop", of_dropout},
+    {"summary_activation", of_generation},
+    {"summary_first_dropout", of_generation},
+    {"summary_proj_to_labels", of_generation},
+    {"summary_type", of_generation},
+    {"summary_use_proj", of_generation},
+};
+/// Of the table of rotary positions.
+constexpr const char* of_other_scaling = "this rope_type does not read it";
+constexpr WithoutEffect without_effect_on_rope[] = {
+    {"factor", of_other_scaling},           {"low_freq_factor", of_other_scaling},
+    {"high_freq_factor", of_other_scaling}, {"beta_fast", of_other_scaling},
+    {"beta_slow", of_other_scaling},        {"mscale", of_other_scaling},
+    {"mscale_all_dim", of_other_scaling},   {"attention_factor", of_other_scaling},
+    {"truncate", of_other_scaling},         {"original_max_position_embeddings", of_other_scaling}};
+
+/// Nothing, as most options that are off are written.
+bool is_off(Item value) {
+  switch (value.kind()) {
+    case Kind::boolean:
+      return !value.boolean();
+    case Kind::integer:
+    case Kind::real:
+      return value.real() == 0;
+    case Kind::text:
+      return value.text().empty();
+    case Kind::list:
+    case Kind::object:
+      return value.size() == 0;
+    default:
+      return true;
+  }
+}
+
+/// Names the options of the file that no reader asked for. Errors: UserError for one that is not known to
+/// change nothing, and is not off.
+void options_left(const Fields& fields, std::span<const WithoutEffect> known, const std::string& type,
+                  std::vector<std::string>& named) {
+  const Item object = fields.object();
+  for (std::size_t i = 0; i < object.size(); ++i) {
+    const std::string& key = object.key(i);
+    const Item value = object[i];
+    if (fields.was_read(key) || value.is(Kind::null) ||
+        std::find(descriptions.begin(), descriptions.end(), key) != descriptions.end())
+      continue;
+    const auto entry =
+        std::find_if(known.begin(), known.end(), [&](const WithoutEffect& each) { return key == each.key; });
+    const std::string shown = value.path() + " = " + value.shown();
+    if (entry != known.end())
+      named.push_back(shown + " (" + entry->why + ")");
+    else if (is_off(value))
+      named.push_back(shown + " (an option that is off)");
+    else
+      value.refuse(shown + ": Assay computes no such option of a " + quote(type) +
+                   ", nor knows it to change nothing; take a model without it, or remove the key if it is a "
+                   "remark");
   }
 }
 
@@ -214,7 +353,7 @@ void read_scaling(const Fields& rope, ModelSpec& model) {
 
 /// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4) or `rope_parameters`
 /// (v5).
-void read_rope(const Fields& fields, ModelSpec& model) {
+void read_rope(const Fields& fields, ModelSpec& model, std::vector<std::string>& named) {
   model.rope_theta = fields.real("rope_theta", model.family == Family::mixtral ? 1e6 : 1e4);
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto table = fields.find(key);
@@ -224,6 +363,7 @@ void read_rope(const Fields& fields, ModelSpec& model) {
     if (rope.real("partial_rotary_factor", 1) != 1)
       rope.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
     read_scaling(rope, model);
+    options_left(rope, without_effect_on_rope, "rope_type", named);
   }
 }
 
@@ -351,7 +491,7 @@ void read_gpt2(const Fields& fields, ModelSpec& model) {
 }
 
 /// The families that share Llama's names for what they share.
-void read_llama_like(const Fields& fields, ModelSpec& model) {
+void read_llama_like(const Fields& fields, ModelSpec& model, std::vector<std::string>& named) {
   model.width = fields.integer("hidden_size");
   model.layers = fields.integer("num_hidden_layers");
   model.heads = fields.integer("num_attention_heads");
@@ -369,7 +509,7 @@ void read_llama_like(const Fields& fields, ModelSpec& model) {
   if (model.family == Family::mixtral || model.family == Family::qwen3_moe ||
       model.family == Family::deepseek_v3 || model.family == Family::olmoe)
     read_experts(fields, model);
-  read_rope(fields, model);
+  read_rope(fields, model, named);
 }
 
 /// "path/to/Qwen3-0.6B/config.json" -> "Qwen3-0.6B"
@@ -507,8 +647,8 @@ std::string in_config_json_words(const std::string& values, const ModelSpec& mod
 }
 }  // namespace
 
-ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin,
-                                  std::optional<std::int64_t> longest) {
+HuggingFaceModel read_hugging_face(std::string_view text, const std::string& origin,
+                                   std::optional<std::int64_t> longest) {
   document::Source source{origin, ExitCode::usage};
   document::Node root;
   if (auto fault = read_json(text, root)) {
@@ -520,7 +660,8 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   if (!tree.root().is(Kind::object))
     tree.root().refuse("not a JSON object; give the config.json of a Hugging Face model");
   const Fields fields(tree.root());
-  ModelSpec model;
+  HuggingFaceModel out;
+  ModelSpec& model = out.model;
   model.family = family_of(fields);
   refuse_what_the_spec_lacks(fields, model.family);
   model.name = name_of(origin);
@@ -528,7 +669,7 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
   if (model.family == Family::gpt2)
     read_gpt2(fields, model);
   else
-    read_llama_like(fields, model);
+    read_llama_like(fields, model, out.without_effect);
   read_window(fields, model, longest);
   model.init_std = fields.real("initializer_range", 0.02);
   try {
@@ -540,7 +681,13 @@ ModelSpec model_from_hugging_face(std::string_view text, const std::string& orig
     const std::string told = in_config_json_words(values, model, tree.root(), where);
     throw SpecError(error.label(), told + "; correct it in " + where + " (names: spec/model/model.md)");
   }
-  return model;
+  options_left(fields, without_effect, fields.word("model_type", ""), out.without_effect);
+  return out;
+}
+
+ModelSpec model_from_hugging_face(std::string_view text, const std::string& origin,
+                                  std::optional<std::int64_t> longest) {
+  return read_hugging_face(text, origin, longest).model;
 }
 
 }  // namespace assay::spec

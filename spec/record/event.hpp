@@ -165,6 +165,16 @@ struct ResumeFrom {
   bool operator==(const ResumeFrom&) const = default;
 };
 
+/// Weights that a run starts from instead of initial ones. Written before the first step.
+struct WeightsFrom {
+  std::string path;             ///< folder
+  std::string content;          ///< hash of the parameters that were read (spec/checkpoint/weight_files.md)
+  std::string types;            ///< of the tensors, as safetensors names them: "BF16, F32"
+  std::int64_t parameters = 0;  ///< elements
+  std::int64_t bytes = 0;       ///< of the parameters in the files [B]
+  bool operator==(const WeightsFrom&) const = default;
+};
+
 /// Tensors of one name that are live at the peak.
 struct PlannedTensors {
   std::string name;
@@ -241,10 +251,11 @@ struct RunEnd {
   bool operator==(const RunEnd&) const = default;
 };
 
-using Event =
-    std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory, Validation>;
+using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory,
+                           Validation, WeightsFrom>;
 
-/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory", "validation".
+/// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory", "validation",
+/// "weights".
 std::string event_name(const Event& event);
 
 /// Names of all events in the order of Event.

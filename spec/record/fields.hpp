@@ -159,6 +159,14 @@ void fields(Is<ResumeFrom> auto& resume, auto&& field) {
   field("changed", resume.changed);
 }
 
+void fields(Is<WeightsFrom> auto& weights, auto&& field) {
+  field("path", weights.path);
+  field("content", weights.content);
+  field("types", weights.types);
+  field("parameters", weights.parameters);
+  field("bytes", weights.bytes);
+}
+
 void fields(Is<PlannedTensors> auto& tensors, auto&& field) {
   field("name", tensors.name);
   field("purpose", tensors.purpose);

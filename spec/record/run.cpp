@@ -36,6 +36,7 @@ struct Assembler {
     drop_steps_from(resume.step + 1);
     run.resumes.push_back(resume);
   }
+  void operator()(const WeightsFrom& weights) { run.weights = weights; }
   void operator()(const Memory& memory) { run.memory = memory; }
   void operator()(const Validation& validation) {
     while (!run.validations.empty() && run.validations.back().step >= validation.step)

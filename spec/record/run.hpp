@@ -15,6 +15,7 @@ struct Run {
   std::vector<Checkpoint> checkpoints;
   std::vector<ResumeFrom> resumes;
   std::vector<Validation> validations;  ///< in order, as steps
+  std::optional<WeightsFrom> weights;   ///< that it started from instead of initial ones
   std::optional<Memory> memory;         ///< of the last start
   std::optional<Samples> samples;       ///< the last
   std::optional<RunEnd> end;            ///< of the last start; absent while running, or after a crash

@@ -71,6 +71,7 @@ void refuse_what_is_not_exported(const spec::RunConfig& config, const spec::Mode
     if (set) left_out += (left_out.empty() ? "" : ", ") + name;
   };
   leave_out(model.rope_scaling.has_value(), "rope_scaling of the model");
+  leave_out(!config.weights.empty(), "model.weights");
   leave_out(config.z_loss != 0, "loss.z_loss");
   leave_out(config.end_of_document >= 0, "data.end_of_document");
   if (!left_out.empty())

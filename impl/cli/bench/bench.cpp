@@ -80,6 +80,11 @@ BenchPlan bench_plan(const Arguments& arguments) {
                       "parallel.tensor = " + std::to_string(plan.config->tensor_ranks) +
                           ": `assay bench step` measures one rank: add parallel.tensor=1, or measure all "
                           "ranks together by `assay bench scaling`");
+    if (!plan.config->weights.empty())
+      throw UserError(ExitCode::usage,
+                      "model.weights = " + spec::quote(plan.config->weights) +
+                          ": `assay bench step` measures with initial weights, which take the same time; "
+                          "leave it out");
     plan.run_folder = arguments.value("run", "");
     spec::check(*plan.config, spec::find_model(plan.config->model));
     return plan;

@@ -105,7 +105,8 @@ constexpr std::int64_t most_counted_tokens = std::int64_t{1} << 24;
 
 /// Expected loss of step 1, for the ids that it reads: every rank's, in global order.
 std::optional<spec::record::ExpectedLoss> expected_first_loss(const RunFacts& facts) {
-  if (!spec::without_initial_loss(facts.model).empty()) return {};
+  // Nothing follows from the model of what weights know that were trained before.
+  if (!facts.config.weights.empty() || !spec::without_initial_loss(facts.model).empty()) return {};
   if (facts.batch.tokens_per_step(facts.config.sequence_length) > Count(most_counted_tokens)) return {};
   const data::LoaderPlan plan = loader_plan(facts.config, facts.batch, 0, 0);
   const auto samples = spec::data::step_samples(data::sample_order(plan, facts.source), 0);

@@ -1,6 +1,7 @@
 #include "impl/run/start/start.hpp"
 
 #include "impl/checkpoint/disk_space.hpp"
+#include "impl/checkpoint/import_weights.hpp"
 #include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
@@ -15,16 +16,28 @@
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
+#include "spec/model/hugging_face.hpp"
 
 namespace assay::impl::run {
 
 namespace {
 
-spec::ModelSpec model_of(const spec::RunConfig& config) {
-  spec::ModelSpec model = spec::find_model(config.model);
-  if (config.init_std > 0) model.init_std = config.init_std;
-  spec::check(config, model);
-  return model;
+/// A run that started from weights whose config.json was its model goes on without that folder.
+bool goes_on_without_folder(const spec::RunConfig& config, const std::string& resume_from) {
+  return !config.weights.empty() && config.model == config.weights && !resume_from.empty();
+}
+
+spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
+  const std::string resume_from = config.weights.empty() ? "" : resume_path(config);
+  spec::HuggingFaceModel found;
+  if (goes_on_without_folder(config, resume_from))
+    found.model = spec::model_from_toml(checkpoint::model_of(resume_from), resume_from);
+  else
+    found = spec::find_model_with_options(config.model);
+  if (config.init_std > 0) found.model.init_std = config.init_std;
+  spec::check(config, found.model);
+  if (!config.weights.empty() && resume_from.empty()) checkpoint::check_weights(config.weights, found.model);
+  return found;
 }
 
 std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
@@ -43,7 +56,9 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   const std::int64_t per_host = host_ranks(ranks).each;
   Facts facts;
   refuse_together(ranks, [&] {
-    start.model = model_of(config);
+    spec::HuggingFaceModel found = model_of(config);
+    start.model = std::move(found.model);
+    start.without_effect = std::move(found.without_effect);
     const spec::Division division =
         spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host});
     start.batch = division.batch, start.layout = division.layout;

@@ -20,6 +20,7 @@ namespace assay::impl::run {
 struct Start {
   spec::RunConfig config;  ///< as asked; open_record puts in the folder that is really written to
   spec::ModelSpec model;
+  std::vector<std::string> without_effect;  ///< options of its config.json that change nothing
   spec::Batch batch;
   spec::Layout layout;
   DeviceChoice device;

@@ -9,6 +9,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/import_weights.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
 #include "spec/data/sample_order.hpp"
@@ -57,6 +58,8 @@ Facts start_facts(const spec::RunConfig& config, const data::SampleSource& sourc
                      resume_from.empty() ? "none"
                                          : "of step " + std::to_string(checkpoint::step_of(resume_from)) +
                                                " (hash " + checkpoint::content_of(resume_from) + ")");
+  if (!config.weights.empty() && resume_from.empty())
+    facts.emplace_back("the content of model.weights", checkpoint::sample_of_weights(config.weights));
   const auto first = spec::data::step_samples(
       {.seed = config.seed,
        .samples = source.samples(),

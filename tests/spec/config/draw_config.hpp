@@ -35,7 +35,10 @@ inline spec::RunConfig draw_config() {
   using rc::gen::inRange;
   spec::RunConfig config;
   config.model = draw_text(false);
-  config.init_std = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(std::numeric_limits<double>::max());
+  if (*rc::gen::arbitrary<bool>()) config.weights = draw_text(false);
+  config.init_std = !config.weights.empty() || *rc::gen::arbitrary<bool>()
+                        ? 0.0
+                        : draw_positive(std::numeric_limits<double>::max());
   config.micro = *inRange<std::int64_t>(0, 50);
   config.sequences = std::max<std::int64_t>(config.micro, 1) * *inRange<std::int64_t>(1, 50);
   config.sequence_length = *inRange<std::int64_t>(1, 1'000'000'000);

@@ -86,7 +86,7 @@ T drawn() {
 
 inline spec::record::Event draw_event() {
   using namespace spec::record;
-  switch (*rc::gen::inRange(0, 9)) {
+  switch (*rc::gen::inRange(0, 10)) {
     case 0: {
       RunStart start = drawn<RunStart>();
       start.schema = kSchema;
@@ -106,6 +106,8 @@ inline spec::record::Event draw_event() {
       return drawn<Memory>();
     case 7:
       return drawn<Validation>();
+    case 8:
+      return drawn<WeightsFrom>();
     default:
       return drawn<RunEnd>();
   }

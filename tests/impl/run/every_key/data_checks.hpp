@@ -2,8 +2,11 @@
 // What model, batch and data settings change.
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
+#include "spec/checkpoint/model_file.hpp"
+#include "spec/checkpoint/weight_files.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
 
 namespace assay::tests::every_key {
@@ -68,6 +71,21 @@ inline std::map<std::string, Check> data_checks() {
        [](Workshop& shop) {
          differ(shop, {}, {"", "model.name=" + shop.folder("other.toml")}, weight_bytes);
          differ(shop, {}, {"", "model.name=" + shop.folder("other.toml")}, losses);
+       }},
+      {"model.weights",
+       [](Workshop& shop) {
+         // Of zeros: every token has the same probability, in its own files' words and in no other run's.
+         const Scratch folder;
+         const spec::Inventory inventory = spec::inventory(spec::find_model(shop.folder("model.toml")));
+         const auto header = spec::header_of(inventory, "F32");
+         folder.write(spec::single_weight_file,
+                      spec::safetensors::serialize(header) + std::string(header.tensors.back().end, '\0'));
+         const std::string word = "model.weights=" + folder.path().string();
+         differ(shop, {}, {"", word}, losses);
+         const Outcome outcome = shop.train({word});
+         EXPECT_NEAR(outcome.run.steps.at(0).loss, std::log(256.0), 1e-6);
+         ASSERT_TRUE(outcome.run.weights);
+         EXPECT_EQ(outcome.run.weights->path, folder.path().string());
        }},
       {"model.init_std", changes({}, {"", "model.init_std=0.05"}, losses)},
       {"batch.sequences", changes({}, {"", "batch.sequences=2"}, tokens_trained)},

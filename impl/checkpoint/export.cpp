@@ -1,0 +1,209 @@
+#include "impl/checkpoint/export.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/folder.hpp"
+#include "impl/checkpoint/input_file.hpp"
+#include "impl/checkpoint/partial_folder.hpp"
+#include "impl/checkpoint/safetensors_file.hpp"
+#include "impl/machine/disk_call.hpp"
+#include "spec/checkpoint/elements.hpp"
+#include "spec/checkpoint/weight_files.hpp"
+#include "spec/config/load.hpp"
+#include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
+#include "spec/text/json.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::impl::checkpoint {
+
+namespace fs = std::filesystem;
+using spec::safetensors::Header;
+using spec::safetensors::Tensor;
+
+namespace {
+constexpr const char* weights_of_checkpoint = "master.safetensors";
+
+/// Files of a tokenizer, as transformers reads them.
+constexpr const char* tokenizer_files[] = {
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "chat_template.jinja"};
+
+/// Ids that the config.json of the weights states; nothing where the folder is gone.
+spec::TokenIds stated_ids(const fs::path& folder) try {
+  constexpr std::int64_t config_limit = 1 << 20;
+  const std::string path = (folder / "config.json").string();
+  const auto tree = spec::parse_json(read_whole(path, config_limit), path);
+  const auto id = [&](const char* key) -> std::optional<std::int64_t> {
+    auto value = tree.root().find(key);
+    if (value && value->is(spec::document::Kind::list) && value->size() > 0) value = (*value)[0];
+    return value && value->is(spec::document::Kind::integer) ? std::optional(value->integer()) : std::nullopt;
+  };
+  return {.begin = id("bos_token_id"), .end = id("eos_token_id"), .pad = id("pad_token_id")};
+} catch (const UserError&) {
+  return {};
+}
+
+spec::TokenIds ids_of(const spec::RunConfig& config) {
+  spec::TokenIds ids;
+  if (!config.weights.empty()) ids = stated_ids(config.weights);
+  if (config.end_of_document >= 0) ids.end = config.end_of_document;
+  return ids;
+}
+
+/// Copies the tokenizer's files from the first folder that has one.
+void copy_tokenizer(const spec::RunConfig& config, const fs::path& into, Exported& out) {
+  std::vector<fs::path> folders;
+  if (!config.weights.empty()) folders.emplace_back(config.weights);
+  for (const std::string& path : config.data_paths) folders.push_back(fs::path(path).parent_path());
+  const DiskCall disk;
+  for (const fs::path& folder : folders) {
+    for (const char* name : tokenizer_files) {
+      std::error_code error;
+      if (!fs::is_regular_file(folder / name, error)) continue;
+      fs::copy_file(folder / name, into / name, error);
+      if (error)
+        throw UserError(ExitCode::io, "cannot copy " + (folder / name).string() + " to " + into.string() +
+                                          ": " + error.message() +
+                                          "; look at the file and at the room on the disk");
+      out.tokenizer.emplace_back(name);
+    }
+    if (out.tokenizer.empty()) continue;
+    out.tokenizer_from = folder.empty() ? "." : folder.string();
+    return;
+  }
+}
+
+/// Reads the tensors of a checkpoint's weights in another type.
+class MasterReader {
+ public:
+  MasterReader(const fs::path& folder, const Manifest& manifest)
+      : folder_(folder),
+        entry_(entry_in(manifest)),
+        file_(folder / weights_of_checkpoint),
+        header_(header_in(file_)) {}
+
+  /// Appends parameter `name` to `file` as `type`, and compares its hash with what was saved.
+  void copy(const std::string& name, const std::string& type, DurableFile& file) const {
+    const Tensor& tensor = header_.at(name);
+    const std::uint64_t from_bytes = spec::safetensors::element_bytes(tensor.dtype),
+                        to_bytes = spec::safetensors::element_bytes(type);
+    constexpr std::uint64_t piece_elements = 1 << 20;
+    std::vector<std::byte> from, into;
+    ContentHash hash;
+    const std::uint64_t elements = (tensor.end - tensor.begin) / from_bytes;
+    for (std::uint64_t done = 0; done < elements;) {
+      const std::uint64_t now = std::min(piece_elements, elements - done);
+      from.resize(now * from_bytes), into.resize(now * to_bytes);
+      file_.read(header_.data_offset + tensor.begin + done * from_bytes, from);
+      hash.add(from);
+      if (const auto lost = spec::convert_elements(from, tensor.dtype, into, type))
+        throw UserError(ExitCode::usage,
+                        name + " holds " + spec::json_number(spec::element_value(from, tensor.dtype, *lost)) +
+                            ", which " + type + " cannot: take --dtype bf16 or fp32");
+      file.write(into);
+      done += now;
+    }
+    const auto saved = std::find_if(entry_.tensors.begin(), entry_.tensors.end(),
+                                    [&](const TensorEntry& each) { return each.name == name; });
+    if (saved == entry_.tensors.end() || saved->hash != hash.hex())
+      throw UserError(ExitCode::bad_data, file_.path().string() +
+                                              ": checkpoint_c3: content differs from what was written, in "
+                                              "tensor " +
+                                              name + "; nothing was exported: take another checkpoint");
+  }
+
+ private:
+  static const FileEntry& entry_in(const Manifest& manifest) {
+    for (const FileEntry& each : manifest.files)
+      if (each.name == weights_of_checkpoint) return each;
+    throw UserError(ExitCode::bad_data,
+                    std::string("checkpoint_c3: the manifest lists no ") + weights_of_checkpoint);
+  }
+
+  fs::path folder_;
+  const FileEntry& entry_;
+  InputFile file_;
+  Header header_;
+};
+
+/// config.json, generation_config.json and weights. `named`: the model with the names of its class.
+void write_files(const fs::path& folder, const spec::Inventory& own, const spec::Inventory& named,
+                 const MasterReader& master, const ExportRequest& request, Exported& out) {
+  std::size_t parameter = 0;
+  const auto files = spec::files_to_write(named, request.dtype, request.most_bytes);
+  for (const spec::WeightFile& planned : files) {
+    DurableFile file(folder / planned.name);
+    const std::string header = spec::safetensors::serialize(planned.header);
+    file.write(std::as_bytes(std::span(header)));
+    for (const Tensor& tensor : planned.header.tensors)
+      master.copy(own.parameters[parameter++].name, tensor.dtype, file);
+    file.commit();
+    out.files.push_back(planned.name);
+    out.bytes += file.size();
+  }
+  if (files.size() > 1) write_text(folder / spec::weight_index_name, spec::index_to_write(files));
+}
+}  // namespace
+
+spec::ModelSpec model_in(const Manifest& manifest, const std::string& origin) {
+  if (!manifest.model.empty()) return spec::model_from_toml(manifest.model, origin);
+  const spec::RunConfig config = spec::load_dump(manifest.config, origin);
+  spec::ModelSpec model = spec::find_model(config.model);
+  if (config.init_std > 0) model.init_std = config.init_std;
+  return model;
+}
+
+std::string checkpoint_in(const std::string& path) {
+  std::error_code unknown;
+  fs::path folder(path);
+  if (!fs::exists(folder / manifest_name, unknown)) {
+    const auto found = marked_checkpoints(folder / "checkpoints");
+    if (found.empty())
+      throw UserError(ExitCode::bad_data, path +
+                                              ": holds no checkpoint; give a checkpoint's folder "
+                                              "(.../checkpoints/step_00000100) or a run's");
+    folder = found.back().path;
+  }
+  if (!committed(folder))
+    throw UserError(ExitCode::bad_data, folder.string() +
+                                            ": checkpoint_c1: not a committed checkpoint (COMMITTED is "
+                                            "missing or does not belong to manifest.json); take another one");
+  return folder.string();
+}
+
+Exported export_weights(const ExportRequest& request) {
+  Exported out;
+  out.from = checkpoint_in(request.checkpoint);
+  const Manifest manifest = read_manifest(out.from);
+  out.step = manifest.step;
+  const spec::ModelSpec model = model_in(manifest, out.from);
+  const spec::RunConfig config = spec::load_dump(manifest.config, out.from);
+  const spec::TokenIds ids = ids_of(config);
+  const spec::HuggingFaceConfig as = spec::to_hugging_face(model, request.dtype, ids);
+  const spec::Inventory own = spec::inventory(model), named = spec::inventory(as.model);
+  out.model_type = spec::to_string(as.model.family);
+  out.parameters = own.parameter_count().to_int64();
+
+  fs::path folder = fs::absolute(request.folder).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  std::error_code unknown;
+  if (fs::exists(folder, unknown))
+    throw UserError(ExitCode::usage, request.folder + " exists; give a folder that does not");
+  create_durable_folder(folder.parent_path());
+  const fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
+  fs::remove_all(partial, unknown);  // of an export that was interrupted
+  PartialFolder made(partial);
+  write_text(partial / "config.json", as.json);
+  write_text(partial / "generation_config.json", spec::generation_config(ids));
+  copy_tokenizer(config, partial, out);
+  write_files(partial, own, named, MasterReader(out.from, manifest), request, out);
+  sync_folder(partial);
+  made.rename_to(folder);
+  sync_folder(folder.parent_path());
+  return out;
+}
+
+}  // namespace assay::impl::checkpoint

@@ -1,0 +1,166 @@
+// labels: cli
+// `assay checkpoint` and `assay train model.weights=FOLDER` as people run them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "spec/text/json.hpp"
+#include "tests/cli/built_program.hpp"
+#include "tests/support/scratch.hpp"
+#include "tests/support/weight_folders.hpp"
+
+namespace assay::checkpoint_cli_test {
+namespace {
+
+namespace fs = std::filesystem;
+using impl::cli::Outcome;
+using tests::assay;
+using tests::shell;
+using tests::weight_folder;
+
+void expect_refused(const Outcome& outcome, ExitCode code, const std::string& says) {
+  EXPECT_EQ(outcome.code, static_cast<int>(code)) << outcome.messages;
+  EXPECT_NE(outcome.messages.find(says), std::string::npos) << outcome.messages;
+  EXPECT_EQ(std::count(outcome.messages.begin(), outcome.messages.end(), '\n'), 1) << outcome.messages;
+}
+
+TEST(CheckpointVerb, RefusesWhatItDoesNotDo) {
+  expect_refused(assay({"checkpoint"}), ExitCode::usage, "does show, verify or export; name one");
+  expect_refused(assay({"checkpoint", "exprot", "a", "b"}), ExitCode::usage, "did you mean \"export\"?");
+  expect_refused(assay({"checkpoint", "show"}), ExitCode::usage, "takes one folder");
+  expect_refused(assay({"checkpoint", "show", "a", "--dtype", "bf16"}), ExitCode::usage,
+                 "--dtype is an option of `assay checkpoint export` alone");
+  expect_refused(assay({"checkpoint", "export", "a"}), ExitCode::usage, "takes a CHECKPOINT and the FOLDER");
+  expect_refused(assay({"checkpoint", "export", "a", "b", "--dtype", "bf61"}), ExitCode::usage,
+                 "did you mean \"bf16\"?");
+  expect_refused(assay({"checkpoint", "verify", "/no/such"}), ExitCode::bad_data, "holds no checkpoint");
+}
+
+TEST(CheckpointVerb, ShowsAndVerifiesAFolderOfWeights) {
+  const Outcome shown = assay({"checkpoint", "show", weight_folder("qwen3_moe_stacks")});
+  ASSERT_EQ(shown.code, 0) << shown.messages;
+  for (const char* word : {"Hugging Face weights", "qwen3_moe_stacks (qwen3_moe)", "F32 (", "without effect",
+                           "router_aux_loss_coef"})
+    EXPECT_NE(shown.output.find(word), std::string::npos) << shown.output;
+  const Outcome verified = assay({"checkpoint", "verify", weight_folder("qwen3_moe_stacks")});
+  EXPECT_EQ(verified.code, 0) << verified.messages;
+  EXPECT_NE(verified.output.find("all finite"), std::string::npos) << verified.output;
+}
+
+class WeightsProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+    // Ids below the vocabularies of all folders.
+    std::ofstream tokens(scratch.path() / "tokens.bin", std::ios::binary);
+    for (int i = 0; i < 400; ++i) tokens << static_cast<char>(i * i % 7) << '\0';
+    std::ofstream(scratch.path() / "tokenizer.json") << "{}";
+  }
+  std::string at(const std::string& name) const { return (scratch.path() / name).string(); }
+  Outcome train(const std::string& name, const std::string& more) const {
+    return shell(tests::assay_path() +
+                     " train compute.device=cpu compute.threads=1 batch.sequences=4 batch.sequence_length=6 "
+                     "train.steps=3 schedule.warmup_steps=1 schedule.decay_steps=1 data.dtype=uint16 "
+                     "data.paths=" +
+                     at("tokens.bin") + " run.directory=" + at(name) + " " + more,
+                 120);
+  }
+
+  tests::Scratch scratch;
+};
+
+TEST_F(WeightsProgram, TrainsFromWeightsAndResumesWithoutTheirFolder) {
+  fs::copy(weight_folder("qwen3"), at("hf"));
+  const Outcome trained = train("run", "model.weights=" + at("hf"));
+  ASSERT_EQ(trained.code, 0) << trained.messages;
+  for (const char* word : {"weights from ", "BF16", "that of trained weights: below log V = 2.6391",
+                           "[model_options]", "use_cache"})
+    EXPECT_NE(trained.messages.find(word), std::string::npos) << word << "\n" << trained.messages;
+  const auto run = spec::record::assemble(spec::record::read_events(at("run")));
+  ASSERT_TRUE(run.weights);
+  EXPECT_EQ(run.weights->path, at("hf"));
+  EXPECT_EQ(run.weights->types, "BF16");
+  EXPECT_EQ(run.weights->content.size(), 32u);
+  EXPECT_FALSE(run.start.expected_first_loss);
+  const Outcome audited = assay({"audit", at("run")});
+  EXPECT_EQ(audited.code, 0) << audited.output;
+
+  fs::remove_all(at("hf"));
+  const Outcome resumed = train(
+      "run", "model.weights=" + at("hf") + " train.steps=5 checkpoint.resume=auto schedule.decay_steps=2");
+  EXPECT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("resuming after step 3"), std::string::npos) << resumed.messages;
+  expect_refused(train("other", "model.weights=" + at("hf")), ExitCode::usage, "no model and no file");
+
+  const Outcome shown = assay({"checkpoint", "show", at("run")});
+  EXPECT_NE(shown.output.find("started from  " + at("hf")), std::string::npos) << shown.output;
+  EXPECT_NE(assay({"checkpoint", "verify", at("run")}).output.find("every hash of 3 files"),
+            std::string::npos);
+}
+
+TEST_F(WeightsProgram, RefusesBeforeAnythingIsWritten) {
+  fs::copy(weight_folder("llama_f32_sharded"), at("hf"));
+  fs::remove(at("hf") + "/model-00002-of-00004.safetensors");
+  const Outcome missing = train("run", "model.weights=" + at("hf"));
+  expect_refused(missing, ExitCode::bad_data, "model-00002-of-00004.safetensors");
+  expect_refused(train("run", "model.name=tiny-llama model.weights=" + weight_folder("qwen3")),
+                 ExitCode::bad_data, "weight_files_c2");
+  expect_refused(train("run", "model.init_std=0.1 model.weights=" + weight_folder("qwen3")), ExitCode::usage,
+                 "config_c6: model.init_std = 0.1 would not be read");
+  EXPECT_FALSE(fs::exists(at("run")));
+}
+
+/// model.name alone keeps meaning the shape: weights are initial ones.
+TEST_F(WeightsProgram, ANameAloneMeansTheShape) {
+  const Outcome outcome = train("run", "model.name=" + weight_folder("qwen3"));
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  const auto run = spec::record::assemble(spec::record::read_events(at("run")));
+  EXPECT_FALSE(run.weights);
+  EXPECT_TRUE(run.start.expected_first_loss);
+}
+
+/// What is exported loads in transformers with no missing or unexpected key, and gives the same logits.
+TEST_F(WeightsProgram, ExportsWhatTransformersLoads) {
+  for (const char* name : {"qwen3", "mixtral"}) {
+    SCOPED_TRACE(name);
+    const std::string run = at(std::string(name) + "-run"), out = at(std::string(name) + "-out");
+    const Outcome trained =
+        train(std::string(name) + "-run", "compute.dtype=f64 model.weights=" + weight_folder(name));
+    ASSERT_EQ(trained.code, 0) << trained.messages;
+    const Outcome exported =
+        assay({"checkpoint", "export", run, out, "--dtype", "fp64", "--shard-bytes", "4000"});
+    ASSERT_EQ(exported.code, 0) << exported.messages;
+    EXPECT_NE(exported.output.find("1 files of " + scratch.path().string()), std::string::npos)
+        << exported.output;
+    for (const char* file :
+         {"config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json"})
+      EXPECT_TRUE(fs::exists(out + "/" + file)) << file;
+    EXPECT_EQ(assay({"checkpoint", "verify", out}).code, 0);
+    // One step reads all 66 samples of the file, in whatever order: its loss is the mean over the file.
+    const Outcome again =
+        train(std::string(name) + "-again", "compute.dtype=f64 batch.sequences=66 model.weights=" + out);
+    ASSERT_EQ(again.code, 0) << again.messages;
+    const auto first =
+        spec::record::assemble(spec::record::read_events(at(std::string(name) + "-again"))).steps.at(0);
+
+    const char* python = std::getenv("ASSAY_GOLDEN_PYTHON");
+    const std::string interpreter = python ? python : tests::source_dir() + "/.toolchain/golden/bin/python3";
+    if (shell(interpreter + " -c 'import transformers'").code != 0)
+      GTEST_SKIP() << "transformers is not installed (ci/setup --golden, or ASSAY_GOLDEN_PYTHON)";
+    const Outcome loaded =
+        shell(interpreter + " " + tests::source_dir() + "/tests/cli/load_in_transformers.py " + out + " " +
+                  at("tokens.bin") + " 6 " + spec::json_number(first.loss),
+              120);
+    EXPECT_EQ(loaded.code, 0) << loaded.messages;
+  }
+}
+
+}  // namespace
+}  // namespace assay::checkpoint_cli_test

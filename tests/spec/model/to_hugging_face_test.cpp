@@ -1,0 +1,155 @@
+// labels: unit golden
+// config.json as it is written: read back it is the same model, for every model that transformers has.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
+#include "spec/model/inventory.hpp"
+#include "tests/support/golden.hpp"
+#include "tests/support/weight_folders.hpp"
+
+namespace assay::spec::to_hugging_face_test {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Equal but for the name, and for the MLPs' width where there is none.
+void expect_same(ModelSpec model, const HuggingFaceConfig& written) {
+  if (model.experts && model.sparse_layers() == model.layers) model.ffn = written.model.ffn;
+  model.family = written.model.family;
+  EXPECT_EQ(to_toml(written.model), to_toml(model));
+  const auto ours = inventory(model).parameters, theirs = inventory(written.model).parameters;
+  ASSERT_EQ(ours.size(), theirs.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) EXPECT_EQ(ours[i].shape, theirs[i].shape) << ours[i].name;
+}
+
+TEST(ToHuggingFace, EveryBuiltInModelButGpt2IsReadBack) {
+  int written = 0;
+  for (const std::string& name : model_names()) {
+    SCOPED_TRACE(name);
+    const ModelSpec model = find_model(name);
+    if (model.norm == Norm::layer_norm) continue;  // GPT-2 is not trained
+    expect_same(model, to_hugging_face(model, "BF16"));
+    ++written;
+  }
+  EXPECT_GT(written, 25);
+}
+
+/// What transformers wrote, read, written by us and read again: the same, and the class is the same.
+TEST(ToHuggingFace, TheFilesOfTransformersAreReadBack) {
+  for (const char* family : {"llama", "qwen2", "qwen3", "mixtral", "qwen3_moe", "deepseek_v3", "olmoe"}) {
+    const auto golden = tests::load_golden("model_inventories/" + std::string(family) + ".json");
+    for (int i = 0; i < 5; ++i) {
+      const std::string text = golden.text("config/" + std::to_string(i));
+      SCOPED_TRACE(text);
+      const ModelSpec model = model_from_hugging_face(text, "config.json");
+      if (model.multi_token_layers > 0 && !model.latent) continue;
+      const HuggingFaceConfig written = to_hugging_face(model, "F32");
+      expect_same(model, written);
+      EXPECT_EQ(Json::parse(written.json)["architectures"], Json::parse(text)["architectures"]);
+    }
+  }
+  for (const std::string& name : tests::weight_folders()) {
+    SCOPED_TRACE(name);
+    const std::string text = tests::golden_bytes("weights/" + name + "/config.json");
+    const HuggingFaceConfig written = to_hugging_face(model_from_hugging_face(text, "config.json"), "BF16");
+    expect_same(model_from_hugging_face(text, "config.json"), written);
+    EXPECT_EQ(Json::parse(written.json)["architectures"], Json::parse(text)["architectures"]);
+    EXPECT_EQ(Json::parse(written.json)["torch_dtype"], "bfloat16");
+  }
+}
+
+TEST(ToHuggingFace, AModelTakesTheClassThatComputesIt) {
+  ModelSpec model = find_model("tiny-llama");
+  EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "llama");
+  model.window = 16;
+  EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "mistral");
+  model.window = 0, model.qkv_bias = true;  // under the names of a Llama, the layers of a Qwen2
+  EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "qwen2");
+  model.qkv_bias = false, model.qk_norm = true;
+  EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "qwen3");
+  model.qk_norm = false, model.experts = Experts{.count = 4, .active = 2, .width = 24};
+  const HuggingFaceConfig mixtral = to_hugging_face(model, "F32");
+  EXPECT_EQ(Json::parse(mixtral.json)["model_type"], "mixtral");
+  EXPECT_NE(inventory(mixtral.model).parameters.at(8).name.find("block_sparse_moe"), std::string::npos);
+}
+
+TEST(ToHuggingFace, WhatNoClassComputesIsRefusedByItsFields) {
+  ModelSpec model = find_model("tiny-llama");
+  model.name = "mine", model.qkv_bias = true, model.qk_norm = true;
+  try {
+    to_hugging_face(model, "F32");
+    FAIL() << "written";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(
+        std::string(error.what())
+            .rfind("no class of Hugging Face transformers computes model \"mine\": a \"llama\" has another "
+                   "qk_norm, qkv_bias;",
+                   0),
+        0u)
+        << error.what();
+  }
+}
+
+TEST(ToHuggingFace, IdsOfTheTokenizerStandInBothFiles) {
+  const TokenIds ids{.begin = 1, .end = 2, .pad = {}};
+  for (const std::string& text :
+       {to_hugging_face(find_model("tiny-llama"), "F64", ids).json, generation_config(ids)}) {
+    const Json json = Json::parse(text);
+    EXPECT_EQ(json["bos_token_id"], 1);
+    EXPECT_EQ(json["eos_token_id"], 2);
+    EXPECT_TRUE(json["pad_token_id"].is_null());
+  }
+}
+
+/// Options that nobody reads: each is named as without effect or refused.
+TEST(HuggingFaceOptions, AreRefusedOrNamed) {
+  const auto with = [](const std::string& folder, const std::function<void(Json&)>& change) {
+    Json config = Json::parse(tests::golden_bytes("weights/" + folder + "/config.json"));
+    change(config);
+    return config.dump(1);
+  };
+  const auto said = [](const std::string& text) {
+    try {
+      std::string all;
+      for (const std::string& option : read_hugging_face(text, "config.json").without_effect)
+        all += option + "; ";
+      return all;
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return "refused: " + std::string(error.what());
+    }
+  };
+  const std::string plain = said(with("llama_square", [](Json&) {}));
+  EXPECT_NE(plain.find("pretraining_tp = 1 (it cuts GEMMs"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("use_cache = false (it concerns generation"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("architectures"), std::string::npos) << plain;
+  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"final_logit_softcapping", 30.0},
+                                                                            {"attn_logit_softcapping", 50.0},
+                                                                            {"logit_scale", 0.5},
+                                                                            {"attention_dropout", 0.1},
+                                                                            {"residual_multiplier", 0.22},
+                                                                            {"use_qk_norm", true},
+                                                                            {"num_local_experts", 4},
+                                                                            {"attention_chunk_size", 8},
+                                                                            {"no_rope_layers", {1, 0}}}) {
+    const std::string refused = said(with("llama_square", [&, &k = key, &v = value](Json& c) { c[k] = v; }));
+    EXPECT_EQ(refused.rfind("refused: config.json", 0), 0u) << refused;
+    EXPECT_NE(refused.find(key), std::string::npos) << refused;
+    // Off it changes nothing, which is said.
+    if (key == "attention_dropout") continue;
+    const std::string off = said(with("llama_square", [&, &k = key](Json& c) { c[k] = 0; }));
+    EXPECT_NE(off.find(key + " = 0 (an option that is off)"), std::string::npos) << off;
+  }
+  const std::string rope = said(with("llama_square", [](Json& c) { c["rope_parameters"]["scale"] = 2; }));
+  EXPECT_NE(rope.find("rope_parameters.scale"), std::string::npos) << rope;
+  EXPECT_EQ(rope.rfind("refused: ", 0), 0u) << rope;
+  const std::string unused = said(with("llama_square", [](Json& c) { c["rope_parameters"]["factor"] = 2; }));
+  EXPECT_NE(unused.find("rope_parameters.factor = 2 (this rope_type"), std::string::npos) << unused;
+}
+
+}  // namespace
+}  // namespace assay::spec::to_hugging_face_test
