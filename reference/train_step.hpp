@@ -42,7 +42,8 @@ struct StepGradients {
 
 /// Sums the losses and gradients of the micro-batches of all ranks, each divided by the number of valid
 /// tokens of them all: the result does not depend on how the sequences are split. In FP8 it does: scales are
-/// those of a micro-batch's tensors. So do the balance loss by micro-batches, Hugging Face's, and a capacity.
+/// those of a micro-batch's tensors. So does the balance loss by micro-batches, of the batch so far, and
+/// Hugging Face's.
 ///
 /// Errors: SpecError cross_entropy_c3 when no target counts, and those of reference/model/model.hpp
 StepGradients step_gradients(const Parameters<double>& parameters, const spec::ModelSpec& model,

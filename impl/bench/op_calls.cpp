@@ -37,6 +37,8 @@ class Parameters final : public ParameterAccess {
     for (std::int64_t block = 0; block < inventory_.blocks; ++block) {
       of_weights_.push_back(views(weights_, inventory_, gains_, gain_offsets_, setting.model, block));
       of_gradients_.push_back(views(gradients_, inventory_, setting.model, block));
+      at::Tensor& bias = of_weights_.back().decoder.router_bias;
+      if (bias.defined()) bias = bias.to(gains_.scalar_type());
     }
   }
   static at::ScalarType sums_of(Dtype dtype) {
@@ -117,6 +119,12 @@ class Observer final : public OpObserver {
   std::size_t number_ = 0;
 };
 
+at::Tensor even_shares(const spec::ModelSpec& model, at::Device device) {
+  const std::int64_t X = model.experts->count;
+  return at::full({model.sparse_layers(), X}, 1 / static_cast<double>(X),
+                  at::TensorOptions(device).dtype(at::kDouble));
+}
+
 void model_ops(const spec::memory::Setting& setting, at::Device device,
                const std::function<void(const OpCall&)>& use) {
   spec::memory::Setting one = setting;
@@ -139,9 +147,12 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
               setting.recompute);
   model.limit_chunks(setting.chunk_logits);
   model.observe(&observer);
-  const router::Auxiliary auxiliary{.balance = setting.auxiliary.probabilities ? 0.01 : 0,
-                                    .z = setting.auxiliary.logits ? 1e-3 : 0,
-                                    .tokens = tokens};
+  const router::Auxiliary auxiliary{
+      .balance = setting.auxiliary.probabilities ? 0.01 : 0,
+      .z = setting.auxiliary.logits ? 1e-3 : 0,
+      .tokens = tokens,
+      .shares = setting.auxiliary.of_batch ? even_shares(one.model, device) : at::Tensor(),
+      .capacity = setting.capacity};
   Activations saved;
   model.forward(batch, tokens, 0, saved, auxiliary);
   model.backward(batch, std::move(saved), auxiliary);

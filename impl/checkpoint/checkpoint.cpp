@@ -13,7 +13,6 @@
 #include "impl/checkpoint/parts.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "impl/model/views.hpp"
-#include "spec/checkpoint/model_file.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
 
@@ -31,10 +30,11 @@ std::span<const std::byte> bytes_of(const std::string& text) { return std::as_by
 FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBuffers& buffers,
                      const StateSource& source) {
   DurableFile file(folder / part.file);
-  file.write(bytes_of(spec::safetensors::serialize(spec::header_of(buffers.model, dtype_name(buffers)))));
+  file.write(bytes_of(spec::safetensors::serialize(header_of(part, buffers))));
   FileEntry entry{.name = part.file, .bytes = 0, .hash = {}, .tensors = {}};
   for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
     const spec::Parameter& parameter = buffers.model.parameters[i];
+    if (!holds(part, parameter)) continue;
     const at::Tensor values = source(part.buffer, i).cpu();
     // checkpoint_c5: a state that cannot be trained on is never the one to come back to.
     if (!at::isfinite(values).all().item<bool>())
@@ -50,11 +50,15 @@ FileEntry write_part(const fs::path& folder, const Part& part, const ParameterBu
   return entry;
 }
 
-/// Of elements of `element_bytes` in all parts of a checkpoint.
+/// Of elements of `element_bytes` in all parts of a checkpoint, and of at least 4 bytes of a router's bias.
 std::int64_t tensor_bytes(const spec::Inventory& inventory, std::int64_t element_bytes) {
-  std::int64_t entries = 0;
-  for (const spec::Parameter& parameter : inventory.parameters) entries += parameter.size;
-  return entries * static_cast<std::int64_t>(std::size(parts)) * element_bytes;
+  std::int64_t bytes = 0;
+  for (const Part& part : parts)
+    for (const spec::Parameter& parameter : inventory.parameters)
+      if (holds(part, parameter))
+        bytes +=
+            parameter.size * (parameter.learned() ? element_bytes : std::max<std::int64_t>(element_bytes, 4));
+  return bytes;
 }
 
 std::int64_t bytes_of_tensors(const ParameterBuffers& buffers) {
@@ -131,6 +135,7 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
 
 StateSource whole_state(const ParameterBuffers& buffers) {
   return [&buffers](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+    if (const at::Tensor bias = router_bias_of(buffers, index); bias.defined()) return bias;
     return view(buffers.*buffer, buffers.inventory.parameters.at(index));
   };
 }

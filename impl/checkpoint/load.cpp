@@ -11,7 +11,6 @@
 #include "impl/checkpoint/parts.hpp"
 #include "impl/checkpoint/safetensors_file.hpp"
 #include "impl/comm/refusal.hpp"
-#include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 
@@ -124,9 +123,13 @@ std::string shown(const std::vector<std::int64_t>& shape) {
 }
 
 /// checkpoint_c4: exactly the parameters of the model, each with its shape and dtype.
-void check_tensors(const fs::path& path, const Header& header, const ParameterBuffers& buffers) {
-  const std::string dtype = dtype_name(buffers);
+void check_tensors(const fs::path& path, const Header& header, const Part& part,
+                   const ParameterBuffers& buffers) {
+  std::size_t due = 0;
   for (const spec::Parameter& parameter : buffers.model.parameters) {
+    if (!holds(part, parameter)) continue;
+    ++due;
+    const std::string dtype = dtype_name(buffers, parameter);
     const auto& tensor = header.at(parameter.name);
     if (tensor.dtype != dtype)
       refuse(path, "checkpoint_c4: " + parameter.name + " is " + tensor.dtype + ", the model's is " + dtype);
@@ -134,9 +137,9 @@ void check_tensors(const fs::path& path, const Header& header, const ParameterBu
       refuse(path, "checkpoint_c4: " + parameter.name + " has shape " + shown(tensor.shape) +
                        ", the model's has " + shown(parameter.shape));
   }
-  if (header.tensors.size() != buffers.model.parameters.size())
+  if (header.tensors.size() != due)
     refuse(path, "checkpoint_c4: holds " + std::to_string(header.tensors.size()) +
-                     " tensors, the model has " + std::to_string(buffers.model.parameters.size()));
+                     " tensors, the model has " + std::to_string(due));
 }
 
 void require_committed(const fs::path& folder) {
@@ -184,16 +187,16 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
   const auto me = all.begin() + communicator.rank();
   Dealt dealt(bytes, static_cast<std::size_t>(std::count(all.begin(), me, files)),
               static_cast<std::size_t>(std::count(all.begin(), all.end(), files)));
-  const std::string header =
-      spec::safetensors::serialize(spec::header_of(buffers.model, dtype_name(buffers)));
   refuse_together(communicator, [&] {
     for (std::size_t i = 0; i < sources.size(); ++i)
-      dealt.check(folder, sources[i].file, entry_of(folder, manifest, parts[i]), header);
+      dealt.check(folder, sources[i].file, entry_of(folder, manifest, parts[i]),
+                  spec::safetensors::serialize(header_of(parts[i], buffers)));
   });
   refuse_together(communicator, [&] {
-    for (Source& source : sources) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      Source& source = sources[i];
       source.header = header_in(source.file);
-      check_tensors(source.file.path(), source.header, buffers);
+      check_tensors(source.file.path(), source.header, parts[i], buffers);
     }
   });
   return sources;
@@ -224,16 +227,23 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
     targets.push_back(buffers.weights);
   for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
     const spec::Parameter& parameter = buffers.model.parameters[i];
-    const spec::Inventory::Range range = held(buffers, targets, i);
+    if (!holds(part, parameter)) continue;
+    const at::Tensor bias = router_bias_of(buffers, i);
+    const spec::Inventory::Range range =
+        bias.defined() ? spec::Inventory::Range{0, parameter.size} : held(buffers, targets, i);
     if (range.begin == range.end) continue;
     // The rest of the buffer stays untouched and takes no memory.
-    const at::Tensor values = at::empty(parameter.shape, buffers.master.options().device(at::kCPU));
+    const at::Tensor values =
+        at::empty(parameter.shape, (bias.defined() ? bias : buffers.master).options().device(at::kCPU));
     const std::uint64_t first = source.header.data_offset + source.header.at(parameter.name).begin;
     const auto element = static_cast<std::int64_t>(values.element_size());
     source.file.read(first + static_cast<std::uint64_t>(range.begin * element),
                      {static_cast<std::byte*>(values.data_ptr()) + range.begin * element,
                       static_cast<std::size_t>((range.end - range.begin) * element)});
-    for (const at::Tensor& target : targets) store(buffers, target, i, values);
+    if (bias.defined())
+      bias.copy_(values);
+    else
+      for (const at::Tensor& target : targets) store(buffers, target, i, values);
   }
 }
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "impl/params/parameter_buffers.hpp"
+#include "spec/checkpoint/model_file.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -18,7 +19,12 @@ inline constexpr Part parts[] = {{"master.safetensors", &ParameterBuffers::maste
                                  {"moment1.safetensors", &ParameterBuffers::moment1},
                                  {"moment2.safetensors", &ParameterBuffers::moment2}};
 
-/// Type of every tensor of a checkpoint of `buffers`, as safetensors names it.
+/// Whether a part holds a parameter: a router's bias, which no gradient moves, has no moments.
+inline bool holds(const Part& part, const spec::Parameter& parameter) {
+  return parameter.learned() || part.buffer == &ParameterBuffers::master;
+}
+
+/// Type of what is learned in a checkpoint of `buffers`, as safetensors names it.
 inline std::string dtype_name(const ParameterBuffers& buffers) {
   switch (buffers.master.scalar_type()) {
     case at::kDouble:
@@ -28,6 +34,18 @@ inline std::string dtype_name(const ParameterBuffers& buffers) {
     default:
       return "F32";
   }
+}
+
+/// Type of a parameter: a router's bias is fp32 beside master weights of bf16.
+inline std::string dtype_name(const ParameterBuffers& buffers, const spec::Parameter& parameter) {
+  const std::string of_learned = dtype_name(buffers);
+  return parameter.learned() || of_learned != "BF16" ? of_learned : "F32";
+}
+
+inline spec::safetensors::Header header_of(const Part& part, const ParameterBuffers& buffers) {
+  return spec::header_of(buffers.model, [&](const spec::Parameter& parameter) {
+    return holds(part, parameter) ? dtype_name(buffers, parameter) : std::string();
+  });
 }
 
 }  // namespace assay::impl::checkpoint

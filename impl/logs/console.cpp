@@ -51,6 +51,7 @@ std::string step_line(const Step& step, std::int64_t steps) {
   if (step.router_z_loss) line += "  router z " + number(*step.router_z_loss, 3, 6);
   if (step.load_balance_worst) line += "  load " + number(*step.load_balance_worst, 2, 5);
   if (step.router_entropy) line += "  entropy " + number(*step.router_entropy, 3, 5);
+  if (step.dropped_choices) line += "  dropped " + number(100 * *step.dropped_choices, 1, 4) + "%";
   return line;
 }
 

@@ -6,32 +6,44 @@
 #include "impl/model/tensor_ops.hpp"
 #include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/ops/linear/linear.hpp"
+#include "spec/ops/permute.hpp"
 #include "spec/ops/swiglu.hpp"
 
 namespace assay::impl {
 
-TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router) {
+TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router,
+                                    const Vector& bias) {
   const spec::Experts& how = *model().experts;
   return run(site, {}, [&] {
     router::Choice choice =
         router::forward(linear::forward_wide(x.value, router.matrix.values()), how,
-                        /*groups=*/context_.batch.B, router::keeps_logits(how, auxiliary_.z));
+                        /*groups=*/context_.batch.B, router::keeps_logits(how, auxiliary_.z), bias);
     permute::Order order = permute::order(choice.experts, how.count);
+    if (drops()) {
+      const spec::permute::Shape sequence{.N = context_.batch.T, .A = how.active, .X = how.count};
+      order = permute::limited(order, choice.experts, choice.counts,
+                               spec::permute::capacity(sequence, auxiliary_.capacity));
+    }
     return Routing{std::move(choice), std::move(order)};
   });
 }
 
 void TensorOps::router_losses(const Site& site, const Routing& routing) {
-  loss_.routing.push_back(
-      run(site, {}, [&] { return router::losses(routing.choice, *model().experts, auxiliary_.tokens); }));
+  loss_.routing.push_back(run(site, {}, [&] {
+    return router::losses(routing.choice, *model().experts, auxiliary_.tokens,
+                          drops() ? routing.order.ends : at::Tensor(),
+                          /*probabilities=*/auxiliary_.shares.defined());
+  }));
 }
 
 TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
                                               const Weight& router) {
+  router::Auxiliary of_layer = auxiliary_;
+  if (of_layer.shares.defined()) of_layer.shares = of_layer.shares[model().sparse_before(block_ - 1)];
   return {run(site, {},
               [&] {
                 return router::backward(d_weights, routing.choice, *model().experts,
-                                        router.matrix.values().scalar_type(), auxiliary_);
+                                        router.matrix.values().scalar_type(), of_layer);
               }),
           {}};
 }
@@ -88,6 +100,8 @@ spec::step::WeightedGateGradient<TensorOps> TensorOps::weighted_gate_backward(co
                                      again ? impl::ForwardValue::again : impl::ForwardValue::kept,
                                      routing.row_weights(), d_weights);
   });
+  // A choice without a row has no part in the output.
+  if (drops()) d_weights.masked_fill_(routing.order.rows.lt(0), 0);
   if (again) kept = {std::move(d_gated), {}};
   return {{std::move(d_gate_up), {}}, std::move(kept), std::move(d_weights)};
 }

@@ -52,6 +52,7 @@ TensorOps::Site quantise_at(TensorOps::Site site) {
 }  // namespace
 
 spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(std::int64_t block) {
+  block_ = block;
   const bool values = !context_.linear || context_.twins;  // kept twins are made of them
   const BlockWeights& acquired =
       context_.parameters->acquire(block, values ? Weights::values : Weights::operands);

@@ -181,7 +181,7 @@ class TensorOps {
                                                     Operand kept, const Weight& gate_up_weight,
                                                     const Weight& down);
 
-  Routing route(const Site& site, const Operand& x, const Weight& router);
+  Routing route(const Site& site, const Operand& x, const Weight& router, const Vector& bias);
   void router_losses(const Site& site, const Routing& routing);
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, spec::Pass pass);
@@ -212,6 +212,7 @@ class TensorOps {
   void token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses);
 
  private:
+  bool drops() const { return auxiliary_.capacity > 0; }
   /// Runs `op` for `site`, which its GEMMs count for. It writes over `overwritten` beside its results.
   template <class Op>
   auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {
@@ -240,6 +241,7 @@ class TensorOps {
   const Normalizer normalizer_;
   const double z_;
   const router::Auxiliary auxiliary_;
+  std::int64_t block_ = 0;  ///< that was acquired last
   Loss loss_;
 };
 

@@ -78,6 +78,8 @@ at::Tensor GatheredState::of_all_tensor_ranks(const at::Tensor& own, std::size_t
 }
 
 at::Tensor GatheredState::values(at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+  if (buffer == &ParameterBuffers::master)
+    if (const at::Tensor bias = router_bias_of(buffers_, index); bias.defined()) return bias;
   if (!groups_) return view(buffers_.*buffer, buffers_.inventory.parameters.at(index));
   std::int64_t number = 0;
   while (gathered.at(static_cast<std::size_t>(number)) != buffer) ++number;

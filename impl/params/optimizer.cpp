@@ -14,8 +14,10 @@ std::vector<DecayRange> decay_ranges(const ParameterBuffers& buffers) {
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
     const spec::Parameter& parameter = buffers.inventory.parameters[i];
     const std::int64_t end = parameter.offset + parameter.size, group = buffers.placements[i].group;
-    if (!ranges.empty() && ranges.back().decay == parameter.matrix() && ranges.back().group == group) {
-      ranges.back().end = end;  // takes the alignment gap along: it is zero and stays zero
+    const bool alike = !ranges.empty() && ranges.back().group == group &&
+                       (ranges.back().decay == parameter.matrix() || !parameter.learned());
+    if (alike) {
+      ranges.back().end = end;  // takes gaps and places of router biases along: they are zero and stay zero
     } else {
       ranges.push_back({parameter.offset, end, parameter.matrix(), group});
     }
@@ -76,6 +78,14 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::
                             numbers.narrow(0, range.decay ? 0 : 4, 4));
     }
   }
+}
+
+void move_router_biases(const at::Tensor& biases, const at::Tensor& loads, double rate,
+                        const at::Tensor& coefficient) {
+  const auto X = static_cast<double>(loads.size(1));
+  // Loads are whole numbers, far below 2^53: the comparison with their mean is exact.
+  const at::Tensor moves = (loads.sum(1, /*keepdim=*/true) - loads * X).sign_().mul_(rate);
+  biases.add_(at::where(at::isfinite(coefficient), moves, 0.0).to(biases.scalar_type()));
 }
 
 }  // namespace assay::impl

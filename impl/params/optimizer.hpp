@@ -38,4 +38,10 @@ UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSetting
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient);
 
+/// Moves the routers' biases [sparse layers, X] by `rate` towards even loads, once a step. `loads`, of the
+/// same shape, in fp64: choices of each expert over the whole step. Where the clip coefficient is not finite
+/// nothing is changed. [spec/ops/load_balancing.md]
+void move_router_biases(const at::Tensor& biases, const at::Tensor& loads, double rate,
+                        const at::Tensor& coefficient);
+
 }  // namespace assay::impl

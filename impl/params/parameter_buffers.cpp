@@ -87,7 +87,7 @@ at::ScalarType scalar_type(Dtype dtype) {
 
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
-  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains.values})
+  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains.values, &router_biases})
     if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
@@ -114,11 +114,15 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.moment2 = zeros(state, true);
   if (dtype == Dtype::bf16)
     buffers.gains = whole_vectors(buffers, buffers.master, spec::norm_gains(buffers.inventory), at::kFloat);
+  if (model.experts && model.experts->router_bias)
+    buffers.router_biases =
+        at::zeros({model.sparse_layers(), model.experts->count}, buffers.gradients.options());
   share_gradients(buffers, tensor.ranks);
   return buffers;
 }
 
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
+  if (buffers.router_biases.defined()) buffers.router_biases.zero_();
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
     const spec::Parameter& own = buffers.inventory.parameters[i];
     const spec::Placement& placement = buffers.placements[i];
@@ -163,8 +167,20 @@ void gather(const WholeVectors& vectors, Communicator& shard) {
 BlockWeights weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
                           const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block) {
   const WholeVectors& gains = buffers.gains;
-  if (!gains.values.defined()) return views(flat, offsets, flat, offsets, model, block);
-  return views(flat, offsets, gains.values, gains.offsets, model, block);
+  BlockWeights weights = gains.values.defined()
+                             ? views(flat, offsets, gains.values, gains.offsets, model, block)
+                             : views(flat, offsets, flat, offsets, model, block);
+  if (weights.decoder.router_bias.defined())
+    weights.decoder.router_bias = buffers.router_biases[model.sparse_before(block - 1)];
+  return weights;
+}
+
+at::Tensor router_bias_of(const ParameterBuffers& buffers, std::size_t index) {
+  const std::vector<spec::Parameter>& all = buffers.model.parameters;
+  if (all.at(index).learned()) return {};
+  const auto of_router = [](const spec::Parameter& parameter) { return !parameter.learned(); };
+  return buffers
+      .router_biases[std::count_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(index), of_router)];
 }
 
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, const spec::Partition::Run& run) {

@@ -37,6 +37,10 @@ struct ParameterBuffers {
   at::Tensor master;            ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
   at::Tensor moment1, moment2;  ///< dtype of master
   WholeVectors gains;           ///< beside bf16 weights: the gains of norms in fp32, of the master weights
+  /// [sparse layers, X] the routers' biases, which no gradient moves, on every rank: fp32, or fp64 beside
+  /// fp64 weights; undefined where the model has none. What the other buffers hold under their names is
+  /// unused.
+  at::Tensor router_biases;
   /// Of the gradients that this rank owns: those of parameters that every tensor rank holds, and of key and
   /// value heads that some of them hold.
   std::vector<std::vector<at::Tensor>> of_all_tensor_ranks, of_holders;  ///< by block
@@ -70,8 +74,11 @@ void refresh(const WholeVectors& vectors);
 /// which is exact: all terms but one are zero. Collective where there are any.
 void gather(const WholeVectors& vectors, Communicator& shard);
 
+/// The router bias that is parameter number `index`, a view [X]; undefined of every other parameter.
+at::Tensor router_bias_of(const ParameterBuffers& buffers, std::size_t index);
+
 /// Weights of a block as the layers use them, in `flat` at `offsets`; gains from `buffers.gains` where there
-/// are any.
+/// are any, and a router's bias.
 BlockWeights weight_views(const ParameterBuffers& buffers, const at::Tensor& flat,
                           const spec::Inventory& offsets, const spec::ModelSpec& model, std::int64_t block);
 

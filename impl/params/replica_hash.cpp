@@ -62,7 +62,9 @@ ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& gro
   // tensor rank compares its own part of the model.
   const std::int64_t tensor = groups.tensor().size(),
                      stride = tensor * (groups.layout().shards_weights() ? groups.layout().shard_ranks : 1);
-  const std::vector<std::string> hashes = groups.all().all_gather(bits_hash(buffers.weights));
+  std::string own = bits_hash(buffers.weights);
+  if (buffers.router_biases.defined()) own += bits_hash(buffers.router_biases.view({-1}));
+  const std::vector<std::string> hashes = groups.all().all_gather(own);
   const auto ranks = static_cast<std::int64_t>(hashes.size());
   const auto of = [&](std::int64_t rank) { return hashes[static_cast<std::size_t>(rank)]; };
   ReplicaCheck check;

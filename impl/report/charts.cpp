@@ -177,6 +177,7 @@ std::string charts(const std::vector<NamedRun>& runs) {
   out += of_some(runs, "Load of the busiest expert, worst layer", "times the mean load",
                  &Step::load_balance_worst, 1);
   out += of_some(runs, "Router entropy", "nats per token", &Step::router_entropy, 1);
+  out += of_some(runs, "Choices dropped by the capacity", "% of all", &Step::dropped_choices, 100);
   out += memory(runs);
   if (runs.size() == 1) out += phases_by_step(runs[0]);
   out += phase_bars(runs);

@@ -145,6 +145,7 @@ std::string last(const Run& run, std::optional<double> Step::*value, int digits)
   return run.steps.empty() ? "–" : or_dash(run.steps.back().*value, digits);
 }
 bool routes(const Run& run) { return !run.steps.empty() && run.steps.back().balance_loss; }
+bool drops(const Run& run) { return !run.steps.empty() && run.steps.back().dropped_choices; }
 
 /// A table with one column per run; `cells(run)` gives the text, `number` whether it is aligned right.
 class Table {
@@ -231,6 +232,9 @@ std::string comparison(const std::vector<NamedRun>& runs) {
               [](const Run& run) { return last(run, &Step::load_balance_mean, 2); });
     table.row("router entropy [nats], last step",
               [](const Run& run) { return last(run, &Step::router_entropy, 3); });
+    if (std::any_of(runs.begin(), runs.end(), [](const NamedRun& named) { return drops(named.run); }))
+      table.row("share of choices dropped by the capacity, last step",
+                [](const Run& run) { return last(run, &Step::dropped_choices, 4); });
   }
   table.row("peak memory", most_memory);
   table.row("end", end_text);

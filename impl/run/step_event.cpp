@@ -33,7 +33,8 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
       .valid_tokens = report.valid_tokens,
       .seconds = seconds,
       .tokens_per_second = static_cast<double>(report.tokens) / seconds,
-      .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token),
+      .mfu = share_of_peak(static_cast<double>(report.tokens) * static_cast<double>(start.flops_per_token) -
+                               report.dropped_flops,
                            seconds, start.peak_flops),
       .hfu = share_of_peak(report.executed_flops, seconds,
                            start.executed_peak_flops ? start.executed_peak_flops : start.peak_flops),
@@ -56,6 +57,7 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
     event.load_balance_worst = routing->worst_load;
     event.load_balance_mean = routing->mean_load;
     event.router_entropy = routing->entropy;
+    event.dropped_choices = routing->dropped;
   }
   return event;
 }

@@ -8,6 +8,7 @@
 #include "impl/checkpoint/import_weights.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/params/replica_hash.hpp"
 #include "impl/params/step_arena.hpp"
 #include "impl/run/start/host_ranks.hpp"
@@ -27,7 +28,10 @@ StepSettings settings_of(const spec::RunConfig& config) {
           .clip = config.clip,
           .z_loss = config.z_loss,
           .balance = config.balance,
-          .router_z = config.router_z};
+          .router_z = config.router_z,
+          .balance_of_batch = config.balance_over == spec::load_balancing::Form::running,
+          .bias_rate = config.bias_rate,
+          .capacity = config.capacity};
 }
 }  // namespace
 
@@ -169,7 +173,14 @@ std::optional<StepReport> Trainer::step(bool stop_requested) {
                     .seconds = 0,
                     .phases = {},
                     .sample_hash = batches.sample_hash,
+                    .dropped_flops = 0,
                     .weights_hash = compare_copies()};
+  if (const auto& routing = report.result.routing; routing && routing->dropped)
+    report.dropped_flops = *routing->dropped * static_cast<double>(report.tokens) *
+                           spec::exact_flops(model_spec_, config_.sequence_length)
+                               .of(spec::FlopComponent::routed_experts)
+                               .to_double() /
+                           static_cast<double>(config_.sequence_length);
   report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
   if (row_) row_->end_step(report.seconds);
@@ -223,14 +234,28 @@ std::string Trainer::compare_copies() {
                         "before it, without that device");
 }
 
+/// FLOPs that were counted for rows that a capacity dropped, where the GPU alone knows how many there are.
+double Trainer::not_executed(const metrics::MeasuredFlops& counted, const StepResult& result) const {
+  if (!result.routing || !result.routing->dropped) return 0;
+  const std::int64_t G = model_spec_.experts->width;
+  if (!grouped_linear::rows_known_on_device_alone(device_, scalar_type(config_.dtype), model_spec_.width, G))
+    return 0;
+  Count rows;
+  for (std::size_t pass = 0; pass < spec::executed_passes; ++pass)
+    rows += counted.at(spec::FlopComponent::routed_experts, static_cast<spec::ExecutedPass>(pass));
+  return *result.routing->dropped * rows.to_double();
+}
+
 StepResult Trainer::run_and_count(const StepInput& input) {
   // Micro-batches have one shape and attention one backend, so that each step runs the same products, but for
-  // attention's over documents.
+  // attention's over
+  // documents, and for rows that a capacity drops.
   const bool documents_differ = config_.end_of_document >= 0;
-  if (executed_flops_ && !documents_differ) return executor_.run(input, actions_);
+  if (executed_flops_ && !documents_differ && config_.capacity == 0) return executor_.run(input, actions_);
   const metrics::FlopCounter counter;
   const StepResult result = executor_.run(input, actions_);
-  const at::Tensor executed = at::full({1}, counter.measured().total().to_double(), at::kDouble);
+  const at::Tensor executed = at::full(
+      {1}, counter.measured().total().to_double() - not_executed(counter.measured(), result), at::kDouble);
   communicator_.all_reduce_sum(executed);
   executed_flops_ = executed.item<double>();
   return result;

@@ -30,6 +30,7 @@ struct StepReport {
   PhaseSeconds phases{};
   double waited_for_save = 0;     ///< before it, which `seconds` leaves out [s]
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
+  double dropped_flops = 0;       ///< of tokens * FLOPs per token, those of choices that a capacity dropped
   std::string weights_hash;       ///< of the weights after the step where copies were compared, else empty
 };
 
@@ -82,6 +83,7 @@ class Trainer {
   std::string compare_copies();
   /// The executor's step. Counts what it runs where that is not known to be what the step before ran.
   StepResult run_and_count(const StepInput& input);
+  double not_executed(const metrics::MeasuredFlops& counted, const StepResult& result) const;
 
   const spec::RunConfig config_;
   const spec::ModelSpec model_spec_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -26,20 +28,26 @@ constexpr int steps_before_capture = 2;
 constexpr int most_reshaped = 8;
 
 constexpr std::int64_t numbers_before_update = 2;  // in front of UpdateNumbers
+using spec::load_balancing::numbers_before_loads;
 
-RoutingResult routing_of(const at::Tensor& rows) {
+RoutingResult routing_of(const at::Tensor& rows, bool drops) {
   RoutingResult out;
+  double dropped = 0, choices = 0;
   const auto layers = static_cast<double>(rows.size(0));
   for (std::int64_t layer = 0; layer < rows.size(0); ++layer) {
     const double* row = rows[layer].const_data_ptr<double>();
-    const double load =
-        spec::load_balancing::largest_load({row + 3, static_cast<std::size_t>(rows.size(1) - 3)});
+    const std::span<const double> loads(row + numbers_before_loads,
+                                        static_cast<std::size_t>(rows.size(1) - numbers_before_loads));
+    const double load = spec::load_balancing::largest_load(loads);
     out.balance += row[0];
     out.router_z += row[1];
     out.entropy += row[2] / layers;
     out.worst_load = std::max(out.worst_load, load);
     out.mean_load += load / layers;
+    dropped += row[3];
+    choices += std::accumulate(loads.begin(), loads.end(), 0.0);
   }
+  if (drops) out.dropped = choices > 0 ? dropped / choices : 0;
   return out;
 }
 
@@ -95,8 +103,10 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
                                        : numbers_),
       losses_(at::zeros({spec::reduced_losses(spec::inventory(model.spec()))}, numbers_.options())),
       norm_and_coefficient_(at::zeros({2}, numbers_.options())) {
-  if (const auto& experts = model.spec().experts)
-    routing_ = losses_.narrow(0, 2, losses_.numel() - 2).view({-1, 3 + experts->count});
+  const auto& experts = model.spec().experts;
+  if (!experts) return;
+  routing_ = losses_.narrow(0, 2, losses_.numel() - 2).view({-1, numbers_before_loads + experts->count});
+  if (settings.balance_of_batch) shares_ = at::zeros({routing_.size(0), experts->count}, losses_.options());
 }
 
 StepResult Executor::run(const StepInput& input, const std::vector<Action>& actions) {
@@ -147,6 +157,7 @@ void Executor::begin(const StepInput& input) {
   clock_.enter(Phase::other);
   result_ = {};
   activations_.assign(input.micro_batches.size(), {});
+  shares_of_.assign(input.micro_batches.size(), {});
   const UpdateNumbers numbers =
       update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1);
   auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
@@ -169,18 +180,42 @@ void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   }
   parameters_.begin_forward();
   work_forward(batch, activations_.at(micro_batch));
+  if (shares_.defined()) shares_of_.at(micro_batch) = shares_.clone();
 }
 
-router::Auxiliary Executor::auxiliary() const {
-  return {.balance = settings_.balance, .z = settings_.router_z, .tokens = numbers_[1]};
+router::Auxiliary Executor::auxiliary(const at::Tensor& shares) const {
+  return {.balance = settings_.balance,
+          .z = settings_.router_z,
+          .tokens = numbers_[1],
+          .shares = shares,
+          .capacity = settings_.capacity};
 }
 
 void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
-  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations, auxiliary());
+  const Loss loss = model_.forward(batch, numbers_[0], settings_.z_loss, activations, auxiliary(shares_));
   losses_[0] += loss.cross_entropy;
   losses_[1] += loss.z_loss;
+  if (routing_.defined()) add_routing(loss);
+}
+
+/// Of this rank's experts in each sparse layer, so far; of all ranks' once the losses are summed.
+at::Tensor Executor::loads() const {
+  return routing_.narrow(1, numbers_before_loads, routing_.size(1) - numbers_before_loads);
+}
+
+void Executor::add_routing(const Loss& loss) {
   for (std::size_t layer = 0; layer < loss.routing.size(); ++layer)
-    routing_[static_cast<std::int64_t>(layer)] += loss.routing[layer];
+    routing_[static_cast<std::int64_t>(layer)] += loss.routing[layer].narrow(0, 0, routing_.size(1));
+  if (!shares_.defined()) return;
+  const at::Tensor so_far = loads().clone();
+  if (groups_.all().size() > 1) groups_.data().all_reduce_sum(so_far);
+  shares_.copy_(so_far / so_far.sum(1, /*keepdim=*/true));
+  const std::int64_t X = shares_.size(1);
+  for (std::size_t layer = 0; layer < loss.routing.size(); ++layer) {
+    const auto row = static_cast<std::int64_t>(layer);
+    const at::Tensor probabilities = loss.routing[layer].narrow(0, routing_.size(1), X);
+    routing_[row][0] += (shares_[row] * probabilities).sum() * X;
+  }
 }
 
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
@@ -190,11 +225,12 @@ void Executor::backward(const StepInput& input, std::size_t micro_batch) {
     return replay_part(StepPart::backward);
   }
   parameters_.begin_backward(/*last_micro_batch=*/--backwards_left_ == 0);
-  work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch));
+  work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch),
+                shares_of_.at(micro_batch));
 }
 
-void Executor::work_backward(const TokenBatch& batch, Activations& activations) {
-  model_.backward(batch, std::exchange(activations, {}), auxiliary());
+void Executor::work_backward(const TokenBatch& batch, Activations& activations, const at::Tensor& shares) {
+  model_.backward(batch, std::exchange(activations, {}), auxiliary(shares));
 }
 
 /// What is left of communication when the work behind which it was hidden is done.
@@ -243,6 +279,8 @@ void Executor::work_update() {
   impl::update(buffers_, settings_.adamw,
                numbers_.narrow(0, numbers_before_update, std::tuple_size_v<UpdateNumbers>),
                norm_and_coefficient_[1]);
+  if (buffers_.router_biases.defined())
+    move_router_biases(buffers_.router_biases, loads(), settings_.bias_rate, norm_and_coefficient_[1]);
   if (groups_.all().size() > 1) return;  // each block's twins are made when its new weights are there
   model_.weights_changed();
   model_.quantise_weights();
@@ -305,7 +343,8 @@ void Executor::capture(const TokenBatch& first) {
   captured_pairs_ = model_.visible_pairs(first);
   parameters_.begin_step(linear::GradientSum::continues);
   capture_part(StepPart::forward, [this] { work_forward(captured_batch_, captured_activations_); });
-  capture_part(StepPart::backward, [this] { work_backward(captured_batch_, captured_activations_); });
+  capture_part(StepPart::backward,
+               [this] { work_backward(captured_batch_, captured_activations_, shares_); });
   capture_part(StepPart::clip, [this] { work_clip(); });
   capture_part(StepPart::update, [this] { work_update(); });
   captured_ = true;
@@ -334,7 +373,8 @@ void Executor::read_result() {
              .gradient_norm = number[0],
              .clip_coefficient = number[1]};
   if (routing_.defined())
-    result_.routing = routing_of(numbers.narrow(0, 4, routing_.numel()).view(routing_.sizes()));
+    result_.routing =
+        routing_of(numbers.narrow(0, 4, routing_.numel()).view(routing_.sizes()), settings_.capacity > 0);
 }
 
 /// This rank's first parameter whose gradient is not finite. What several ranks have left of their gradients

@@ -34,8 +34,9 @@ struct RoutingResult {
   double balance = 0;   ///< balance loss, without its coefficient, summed over layers
   double router_z = 0;  ///< router z-loss, likewise
   double worst_load = 0,
-         mean_load = 0;  ///< largest load of an expert over the mean: of the worst layer, mean
-  double entropy = 0;    ///< of the probabilities [nat], mean over tokens and layers
+         mean_load = 0;                ///< largest load of an expert over the mean: of the worst layer, mean
+  double entropy = 0;                  ///< of the probabilities [nat], mean over tokens and layers
+  std::optional<double> dropped = {};  ///< share of all choices without a row, where a capacity is set
 };
 
 /// What one step measured; the same on every rank.
@@ -53,6 +54,9 @@ struct StepSettings {
   double clip = 0;                   ///< largest gradient norm, 0: none
   double z_loss = 0;                 ///< coefficient
   double balance = 0, router_z = 0;  ///< coefficients of the routers' losses
+  bool balance_of_batch = false;  ///< shares of the balance loss are the batch's so far, not each sequence's
+  double bias_rate = 0;           ///< of the routers' biases
+  double capacity = 0;            ///< factor that limits the rows of an expert; 0: none is dropped
 };
 
 /// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
@@ -95,11 +99,13 @@ class Executor {
   // What may be captured: the device's work of each part, which reads nothing of a step but its batch and
   // numbers_.
   void work_forward(const TokenBatch& batch, Activations& activations);
-  void work_backward(const TokenBatch& batch, Activations& activations);
+  void work_backward(const TokenBatch& batch, Activations& activations, const at::Tensor& shares);
   void work_clip();
   void work_update();
   at::Tensor sum_of_squares();
-  router::Auxiliary auxiliary() const;
+  router::Auxiliary auxiliary(const at::Tensor& shares) const;
+  void add_routing(const Loss& loss);
+  at::Tensor loads() const;
 
   void check_capture(const StepInput& input);
   void capture(const TokenBatch& first);
@@ -123,7 +129,11 @@ class Executor {
   at::Tensor host_numbers_;  ///< the same on the host: page-locked beside a GPU, else that tensor
   /// fp64, this rank's until reduced: cross-entropy, z-loss, and of each sparse layer a row of routing_.
   at::Tensor losses_;
-  at::Tensor routing_;               ///< [sparse layers, 3 + X] in losses_ (router::losses)
+  at::Tensor routing_;  ///< [sparse layers, 4 + X] in losses_ (router::losses)
+  /// With balance_of_batch, [sparse layers, X] fp64: shares of the batch so far, of all ranks; and as they
+  /// were behind the forward of each micro-batch, whose backward reads them.
+  at::Tensor shares_;
+  std::vector<at::Tensor> shares_of_;
   at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm/clip_grad_norm.hpp)
   at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;

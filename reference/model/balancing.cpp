@@ -23,9 +23,11 @@ class Step {
     return forwards_[micro].blocks[static_cast<std::size_t>(layer)].experts.plan;
   }
 
-  std::vector<Index> counts(Index layer) const {
+  std::vector<Index> counts(Index layer) const { return counts(layer, forwards_.size()); }
+  /// Over the first `passes` passes.
+  std::vector<Index> counts(Index layer, std::size_t passes) const {
     Ids all;
-    for (std::size_t micro = 0; micro < forwards_.size(); ++micro) {
+    for (std::size_t micro = 0; micro < passes; ++micro) {
       const Ids& chosen = router(micro, layer).chosen;
       all.insert(all.end(), chosen.begin(), chosen.end());
     }
@@ -36,7 +38,9 @@ class Step {
   Tensor<double> shares(std::size_t micro, Index layer, Form form) const {
     switch (form) {
       case Form::global:
-        return global_shares(layer);
+        return shares_of(layer, forwards_.size());
+      case Form::running:
+        return shares_of(layer, micro + 1);
       case Form::sequence:
         return own_shares(micro, layer, micro_batches_[micro].B);
       case Form::micro_batch:
@@ -58,12 +62,15 @@ class Step {
     return load_balancing::shares<double>(router(micro, layer).chosen, experts_.active, experts_.count,
                                           groups);
   }
-  Tensor<double> global_shares(Index layer) const {
-    const std::vector<Index> chosen = counts(layer);
+  Tensor<double> shares_of(Index layer, std::size_t passes) const {
+    const std::vector<Index> chosen = counts(layer, passes);
+    Index tokens = 0;
+    for (std::size_t micro = 0; micro < passes; ++micro)
+      tokens += micro_batches_[micro].B * micro_batches_[micro].T;
     Tensor<double> f({1, experts_.count});
     for (Index e = 0; e < experts_.count; ++e)
       f(0, e) = static_cast<double>(chosen[static_cast<std::size_t>(e)]) /
-                static_cast<double>(experts_.active * tokens_);
+                static_cast<double>(experts_.active * tokens);
     return f;
   }
 

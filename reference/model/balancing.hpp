@@ -30,7 +30,8 @@ struct Balance {
   std::vector<std::vector<experts::Upstream<double>>> upstreams;
 };
 
-/// Shapes:    forwards, the passes over `micro_batches`, which are those of all ranks
+/// Shapes:    forwards, the passes over `micro_batches`, which are those of all ranks; for Form::running each
+///            holds the sequences that all ranks work on at a time, in the order of the passes
 /// Errors:    SpecError of load_balancing
 Balance balance(const std::vector<model::Forward<double>>& forwards, const std::vector<Batch>& micro_batches,
                 const spec::ModelSpec& model, const Settings& settings);

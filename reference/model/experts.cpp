@@ -76,7 +76,8 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 
   Forward<S> s;
   s.router = router::forward(tokens, weights.one(Role::router), weights.router_bias(e), e);
-  s.plan = permute::plan(s.router.chosen, tokens.extent(0), e.active, e.count, capacity_factor);
+  const Index sequences = x.rank() > 2 ? x.extent(0) : 1;
+  s.plan = permute::plan(s.router.chosen, tokens.extent(0), e.active, e.count, capacity_factor, sequences);
   s.rows = permute::forward(tokens, s.plan);
   const Tensor<S> gate_up = grouped_linear::forward(s.rows, weights.of_experts(into), s.plan.offsets);
   s.gate = columns(gate_up, 0, e.width);

@@ -5,15 +5,19 @@
 
 namespace assay::reference::permute {
 
-Plan plan(const Ids& chosen, Index N, Index A, Index X, std::optional<double> capacity_factor) {
+Plan plan(const Ids& chosen, Index N, Index A, Index X, std::optional<double> capacity_factor, Index groups) {
   const spec::permute::Shape shape{.N = N, .A = A, .X = X};
   spec::permute::check(shape, chosen, capacity_factor);
-  const Index most = capacity_factor ? spec::permute::capacity(shape, *capacity_factor) : N;
+  spec::permute::check_groups(N, groups);
+  const Index of_group = N / groups;
+  const Index most =
+      capacity_factor ? spec::permute::capacity({.N = of_group, .A = A, .X = X}, *capacity_factor) : N;
 
   Plan out{.N = N, .A = A, .offsets = {0}, .tokens = {}, .slots = {}, .rows = Ids(chosen.size(), -1)};
   for (Index expert = 0; expert < X; ++expert) {
     Index taken = 0;
-    for (Index n = 0; n < N; ++n)
+    for (Index n = 0; n < N; ++n) {
+      if (n % of_group == 0) taken = 0;
       for (Index a = 0; a < A; ++a) {
         const auto choice = static_cast<std::size_t>(n * A + a);
         if (chosen[choice] != expert || taken == most) continue;
@@ -22,6 +26,7 @@ Plan plan(const Ids& chosen, Index N, Index A, Index X, std::optional<double> ca
         out.slots.push_back(a);
         ++taken;
       }
+    }
     out.offsets.push_back(out.R());
   }
   if (N > 0) out.dropped = static_cast<double>(N * A - out.R()) / static_cast<double>(N * A);

@@ -16,10 +16,11 @@ struct Plan {
   Index R() const { return static_cast<Index>(tokens.size()); }
 };
 
-/// A stable sort of the choices by expert; with a capacity factor each expert takes its first ones only.
-/// Shapes:    chosen [N, A] in [0, X)
-/// Errors:    SpecError permute_c1, .._c2, .._c3
-Plan plan(const Ids& chosen, Index N, Index A, Index X, std::optional<double> capacity_factor = std::nullopt);
+/// A stable sort of the choices by expert; with a capacity factor each expert takes only its first ones of
+/// each of `groups` groups of N / groups consecutive tokens. Shapes:    chosen [N, A] in [0, X) Errors:
+/// SpecError permute_c1, .._c2, .._c3, .._c5
+Plan plan(const Ids& chosen, Index N, Index A, Index X, std::optional<double> capacity_factor = std::nullopt,
+          Index groups = 1);
 
 /// Equation:  y_r = x_{token_r}
 /// Shapes:    x [..., D] -> y [R, D]

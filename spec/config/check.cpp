@@ -88,6 +88,14 @@ void check_tensor(const RunConfig& config) {
   });
 }
 
+void check_capacity(const RunConfig& config) {
+  // config_c28
+  require(config.capacity == 0 || config.capacity >= 1, "config_c28", [&] {
+    return "experts.capacity = " + shown(find_key("experts.capacity")->get(config)) +
+           " is below 1: even loads would drop tokens; set it to 1 or above, or to 0 to drop none";
+  });
+}
+
 void check_unread(const RunConfig& config) {
   static const RunConfig defaults;
   for (const Key& key : keys()) {
@@ -140,6 +148,7 @@ void check(const RunConfig& config) {
   check_resume(config);
   check_linear(config);
   check_tensor(config);
+  check_capacity(config);
   check_unread(config);
 }
 
@@ -166,7 +175,8 @@ void check(const RunConfig& config, const ModelSpec& model) {
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
   static const RunConfig defaults;
-  for (const char* name : {"experts.balance", "experts.router_z"}) {
+  for (const char* name :
+       {"experts.balance", "experts.balance_over", "experts.router_z", "experts.capacity"}) {
     const Key& key = *find_key(name);
     // config_c16
     require(model.experts || key.get(config) == key.get(defaults), "config_c16", [&] {
@@ -174,6 +184,13 @@ void check(const RunConfig& config, const ModelSpec& model) {
              " has no experts; leave it out";
     });
   }
+  const Key& rate = *find_key("experts.bias_rate");
+  // config_c29
+  require((model.experts && model.experts->router_bias) || rate.get(config) == rate.get(defaults),
+          "config_c29", [&] {
+            return rate.name + " = " + shown(rate.get(config)) + " would not be read: " + model.name +
+                   " has no router bias; leave it out";
+          });
   linear_precision(config, model);
 }
 

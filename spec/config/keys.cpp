@@ -278,9 +278,22 @@ void add_training(std::vector<Key>& all) {
                          "rounded stochastically")));
   all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
-  all.push_back(number("experts.balance", &C::balance, ">= 0", "",
-                       "Coefficient of the balance loss of routers, taken over each sequence and summed over "
-                       "layers; counts only for models with experts"));
+  all.push_back(
+      number("experts.balance", &C::balance, ">= 0", "",
+             "Coefficient of the balance loss of routers, summed over layers; counts only for models "
+             "with experts"));
+  all.push_back(choice<load_balancing::Form>(
+      "experts.balance_over", &C::balance_over,
+      {{"sequence", load_balancing::Form::sequence}, {"global_batch", load_balancing::Form::running}},
+      "Tokens over which the balance loss compares the loads of experts: each sequence's, or all that the "
+      "step's micro-batches of all ranks had so far; counts only for models with experts"));
+  all.push_back(number("experts.bias_rate", &C::bias_rate, ">= 0", "",
+                       "By how much a step raises the router bias of experts below the mean load, and lowers "
+                       "that of the others; counts only for models with a router bias"));
+  all.push_back(number("experts.capacity", &C::capacity, ">= 0", "",
+                       "Rows that an expert takes of a sequence at most, over their mean; later ones are "
+                       "dropped, and their share recorded. 0: none is; else at least 1; counts only for "
+                       "models with experts"));
   all.push_back(
       number("experts.router_z", &C::router_z, ">= 0", "",
              "Coefficient of the squared log of the routers' softmax sums, summed over layers; counts "

@@ -10,6 +10,7 @@
 #include "spec/batch/schedule.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
+#include "spec/ops/load_balancing.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 
@@ -56,6 +57,9 @@ struct RunConfig {
   double clip = 1.0;                    ///< global gradient norm; 0: no clipping
   double z_loss = 0.0;                  ///< coefficient
   double balance = 0.01, router_z = 0;  ///< coefficients of the routers' losses, with experts
+  load_balancing::Form balance_over = load_balancing::Form::sequence;  ///< or running
+  double bias_rate = 0.001;  ///< by which routers' biases move in a step, where the model has them
+  double capacity = 0;       ///< times the mean rows of an expert in a sequence are its most; 0: none dropped
 
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;

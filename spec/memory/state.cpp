@@ -62,6 +62,8 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   hold("moment1", {shard}, of_state);
   hold("moment2", {shard}, of_state);
   if (bf16) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic);
+  if (s.model.experts && s.model.experts->router_bias)
+    hold("router_biases", {s.model.sparse_layers(), s.model.experts->count}, statistic);
   if (s.layout.shards_weights()) {
     const std::int64_t gathered = gathered_buffers(partition, s.model);
     hold("gathered_weights", {gathered}, element);

@@ -125,8 +125,9 @@ struct ModelSpec {
   std::int64_t value_dim() const { return latent ? latent->value_dim : head_dim; }
   /// Entries of a query or key head that rope turns: R with latent attention, else E.
   std::int64_t rope_dim() const { return latent ? latent->rope_dim : head_dim; }
-  bool sparse(std::int64_t layer) const;  ///< whether layer l (from 0) has experts
-  std::int64_t sparse_layers() const;     ///< layers with experts, of L
+  bool sparse(std::int64_t layer) const;                 ///< whether layer l (from 0) has experts
+  std::int64_t sparse_layers() const;                    ///< layers with experts, of L
+  std::int64_t sparse_before(std::int64_t layer) const;  ///< of those, the ones before layer l
 
   bool operator==(const ModelSpec&) const = default;
 };

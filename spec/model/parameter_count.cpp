@@ -1,6 +1,8 @@
 // How many parameters a model has, by the closed forms of spec/model/model.md.
 #include "spec/model/model_spec.hpp"
 
+#include <algorithm>
+
 namespace assay::spec {
 
 namespace {
@@ -58,8 +60,11 @@ bool ModelSpec::sparse(std::int64_t layer) const {
   return experts && layer >= experts->first_dense && (layer + 1) % experts->every == 0;
 }
 
-std::int64_t ModelSpec::sparse_layers() const {
-  return experts ? layers / experts->every - experts->first_dense / experts->every : 0;
+std::int64_t ModelSpec::sparse_layers() const { return sparse_before(layers); }
+
+std::int64_t ModelSpec::sparse_before(std::int64_t layer) const {
+  return experts ? std::max<std::int64_t>(0, layer / experts->every - experts->first_dense / experts->every)
+                 : 0;
 }
 
 ParameterCounts parameter_counts(const ModelSpec& m) {

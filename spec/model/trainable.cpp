@@ -64,18 +64,12 @@ constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given, Co
 };
 
 constexpr std::tuple computed_experts = {
-    of(&Experts::count, any_value),
-    of(&Experts::active, any_value),
-    of(&Experts::width, any_value),
-    of(&Experts::shared_width, any_value),
-    of(&Experts::first_dense, any_value),
-    of(&Experts::every, any_value),
-    of(&Experts::router_bias, by_reference_alone(only_value(false, "a correction of router scores"))),
-    of(&Experts::scoring, any_value),
-    of(&Experts::renormalised, any_value),
-    of(&Experts::groups, by_reference_alone(only_value<std::int64_t>(1, "groups of experts"))),
-    of(&Experts::active_groups, any_value),
-    of(&Experts::scaling_factor, any_value)};
+    of(&Experts::count, any_value),         of(&Experts::active, any_value),
+    of(&Experts::width, any_value),         of(&Experts::shared_width, any_value),
+    of(&Experts::first_dense, any_value),   of(&Experts::every, any_value),
+    of(&Experts::router_bias, any_value),   of(&Experts::scoring, any_value),
+    of(&Experts::renormalised, any_value),  of(&Experts::groups, any_value),
+    of(&Experts::active_groups, any_value), of(&Experts::scaling_factor, any_value)};
 static_assert(covers(experts_fields, computed_experts), "say what the trainer computes of the new field");
 
 constexpr auto experts_computed = [](const std::optional<Experts>& given, Computer by) {

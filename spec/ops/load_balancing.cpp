@@ -27,6 +27,8 @@ std::string_view to_string(Form form) {
   switch (form) {
     case Form::global:
       return "global";
+    case Form::running:
+      return "running";
     case Form::sequence:
       return "sequence";
     case Form::micro_batch:

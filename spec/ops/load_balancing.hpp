@@ -11,8 +11,12 @@
 namespace assay::spec::load_balancing {
 
 /// Over which tokens and layers the shares f of experts are taken.
-enum class Form { global, sequence, micro_batch, hugging_face };
+enum class Form { global, running, sequence, micro_batch, hugging_face };
 std::string_view to_string(Form form);  ///< "global"
+
+/// What a step sums for each router in front of the loads of its experts: balance loss, z-loss, entropy, and
+/// choices that were dropped.
+inline constexpr std::int64_t numbers_before_loads = 4;
 
 struct Shape {
   std::int64_t N = 0;  ///< rows (B*T)

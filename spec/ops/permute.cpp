@@ -45,6 +45,12 @@ void check(const Shape& s, std::span<const std::int64_t> chosen, std::optional<d
   if (capacity_factor) check_factor(*capacity_factor);
 }
 
+void check_groups(std::int64_t N, std::int64_t groups) {
+  // permute_c5
+  require(groups >= 1 && N % groups == 0, "permute_c5",
+          [&] { return std::to_string(groups) + " groups of N=" + std::to_string(N) + " tokens"; });
+}
+
 void check_entries(const char* what, std::int64_t entries, std::int64_t due, std::int64_t D) {
   // permute_c1
   require(D >= 1, "permute_c1", [&] { return "D=" + std::to_string(D); });

@@ -15,13 +15,15 @@ struct Shape {
   std::int64_t X = 0;  ///< experts
 };
 
-/// Rows that an expert takes at most: ceil(factor * N A / X), computed in double from the left.
-/// Errors: SpecError permute_c1, permute_c3 (factor not finite and > 0).
+/// Rows that an expert takes at most of a group of N tokens: ceil(factor * N A / X), computed in double from
+/// the left, and not above N. Errors: SpecError permute_c1, permute_c3 (factor not finite and > 0).
 std::int64_t capacity(const Shape& shape, double factor);
 
 /// Errors: SpecError permute_c1 (N < 0, A < 1 or A > X), permute_c2 (not N A experts, or one outside [0, X)),
 /// permute_c3 (factor).
 void check(const Shape& shape, std::span<const std::int64_t> chosen, std::optional<double> capacity_factor);
+/// Errors: SpecError permute_c5 (groups < 1, or that do not divide N).
+void check_groups(std::int64_t N, std::int64_t groups);
 /// Errors: SpecError permute_c1 (D < 1), permute_c4 (another number of entries than is due).
 void check_entries(const char* what, std::int64_t entries, std::int64_t due, std::int64_t D);
 

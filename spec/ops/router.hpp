@@ -19,6 +19,7 @@ struct Shape {
 struct Auxiliary {
   bool probabilities = false;
   bool logits = false;
+  bool of_batch = false;  ///< shares of the balance loss are those of the batch so far, not of each sequence
 };
 
 /// Errors: SpecError router_c1 (weight not [X, D]), router_c2 (N < 0, D < 1, or experts that are impossible),

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/ops/load_balancing.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec {
@@ -32,8 +33,16 @@ std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumu
 std::int64_t reduced_losses(const Inventory& inventory) {
   std::int64_t numbers = 2;
   for (const Parameter& parameter : inventory.parameters)
-    if (parameter.role == Role::router) numbers += 3 + parameter.shape.front();
+    if (parameter.role == Role::router)
+      numbers += load_balancing::numbers_before_loads + parameter.shape.front();
   return numbers;
+}
+
+std::int64_t shared_loads(const Inventory& inventory) {
+  std::int64_t loads = 0;
+  for (const Parameter& parameter : inventory.parameters)
+    if (parameter.role == Role::router) loads += parameter.shape.front();
+  return loads;
 }
 
 StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic) {
@@ -46,6 +55,8 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
       block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
   StepVolume volume;
   if (layout.ranks > 1) volume.world.all_reduce = Count(reduced_losses(partition.inventory)) * fp64_bytes;
+  if (layout.ranks > 1 && traffic.balance_of_batch)
+    volume.world.all_reduce += traffic.accumulation * Count(shared_loads(partition.inventory)) * fp64_bytes;
   const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
   if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
   if (!layout.shards_state()) return volume;

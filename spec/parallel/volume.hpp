@@ -38,6 +38,8 @@ struct StepTraffic {
   std::int64_t weight_bytes = 2;
   bool tied_embeddings = false;
   LinearPrecision linear = {};
+  bool balance_of_batch =
+      false;  ///< the balance loss is of the batch so far: loads are summed in each forward
 };
 
 /// How often a step gathers each block where weights are sharded. Errors: SpecError volume_c1 (fewer than
@@ -45,8 +47,10 @@ struct StepTraffic {
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation, bool tied_embeddings);
 
 /// Numbers in fp64 that all data ranks sum once a step: cross-entropy and z-loss, and for each router its two
-/// losses, its entropy and the load of each expert.
+/// losses, its entropy, what was dropped and the load of each expert.
 std::int64_t reduced_losses(const Inventory& inventory);
+/// Loads of experts in fp64 that they sum in each micro-batch where the balance loss is of the batch so far.
+std::int64_t shared_loads(const Inventory& inventory);
 
 /// Of one step. `partition` is over layout.shard_ranks. Errors: SpecError volume_c1, volume_c2 (a partition
 /// over another number of ranks).

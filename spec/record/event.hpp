@@ -118,6 +118,7 @@ struct Step {
       {};  ///< largest load of an expert over the mean, worst sparse layer
   std::optional<double> load_balance_mean = {};  ///< the same, mean over sparse layers
   std::optional<double> router_entropy = {};     ///< mean over tokens and sparse layers [nats]
+  std::optional<double> dropped_choices = {};    ///< share of all choices, where a capacity is set
   double gradient_norm = 0;
   double clip_coefficient = 0;
   double learning_rate = 0;

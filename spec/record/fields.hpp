@@ -117,6 +117,7 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("load_balance_worst", step.load_balance_worst);
   field("load_balance_mean", step.load_balance_mean);
   field("router_entropy", step.router_entropy);
+  field("dropped_choices", step.dropped_choices);
   field("gradient_norm", step.gradient_norm);
   field("clip_coefficient", step.clip_coefficient);
   field("learning_rate", step.learning_rate);

@@ -17,7 +17,7 @@ void experts_gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const Deco
   saved.x_mid = x;
   saved.rstd_mid = norm.rstd;
   if (keep) saved.normed_mid = ops.kept(norm.y);
-  saved.routing = ops.route(site::router, norm.y, weights.router);
+  saved.routing = ops.route(site::router, norm.y, weights.router, weights.router_bias);
   const typename Ops::Operand rows = ops.permute(site::permute, norm.y, saved.routing, Pass::forward);
   saved.gate_up = ops.grouped_linear(site::experts_gate_up, rows, weights.experts_gate_up, saved.routing);
   if (weights.shared_gate_up.defined())

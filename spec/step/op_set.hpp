@@ -144,9 +144,10 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   // Weights: gate_up, which reads the gradient, and down, which reads forward's value.
   { ops.gate_backward(site, taken, taken, kept, weight, weight) } -> std::same_as<GateGradient<Ops>>;
 
-  // A mixture of experts. Rows [N A, ...] stand by expert, `permute` takes each token's row there, `combine`
+  // A mixture of experts. `route`: by the router's weight and its bias, undefined where the model has none.
+  // Rows [N A, ...] stand by expert, `permute` takes each token's row there, `combine`
   // adds the rows of each token to its row of a tensor [N, D].
-  { ops.route(site, operand, weight) } -> std::same_as<typename Ops::Routing>;
+  { ops.route(site, operand, weight, vector) } -> std::same_as<typename Ops::Routing>;
   // Adds what the router's auxiliary losses and loads are of this micro-batch to the op set's.
   ops.router_losses(site, routing);
   // The gradient of the logits from that of the weights of rows and from auxiliary losses, as GEMMs with the

@@ -25,6 +25,7 @@ struct DecoderParameters {
   Matrix down;            ///< [D, F]
   // Of a block with a mixture of experts, in place of gate_up and down.
   Matrix router;           ///< [X, D]
+  Vector router_bias;      ///< [X] moved by no gradient (spec/ops/load_balancing.md)
   Matrix experts_gate_up;  ///< [X 2G, D]: of each routed expert its gate and its up
   Matrix experts_down;     ///< [X D, G]
   Matrix shared_gate_up;   ///< [2S, D]
@@ -73,6 +74,7 @@ constexpr auto decoder_fields() {
                     Field{&P::gate_up, "mlp.gate_proj.weight", "mlp.up_proj.weight"},
                     Field{&P::down, "mlp.down_proj.weight"},
                     Field{&P::router, Role::router},
+                    Field{&P::router_bias, Role::router_bias},
                     Field{&P::experts_gate_up, Role::expert_gate, Role::expert_up},
                     Field{&P::experts_down, Role::expert_down},
                     Field{&P::shared_gate_up, Role::shared_gate, Role::shared_up},

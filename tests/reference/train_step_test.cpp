@@ -262,7 +262,8 @@ bool routers_match_central_difference(const balancing::Settings& settings, std::
 }
 
 TEST(TrainStepReference, GradientsHoldTheAuxiliaryLossesOfEveryForm) {
-  for (const Form form : {Form::global, Form::sequence, Form::micro_batch, Form::hugging_face}) {
+  for (const Form form :
+       {Form::global, Form::running, Form::sequence, Form::micro_batch, Form::hugging_face}) {
     SCOPED_TRACE(to_string(form));
     const balancing::Settings settings{.form = form, .coefficient = 0.3, .router_z_coefficient = 0.02};
     int compared = 0;
@@ -300,6 +301,60 @@ TEST(TrainStepReference, RouterBiasesMoveByTheStepsLoadsAlone) {
     }
   }
   EXPECT_GT(biased, 3);
+}
+
+/// f of the batch so far: the choices of each pass and of those before it.
+RC_GTEST_PROP(TrainStepReference, RunningSharesAreThoseOfTheBatchSoFar, (std::uint64_t seed)) {
+  const auto model = tests::routed_model(seed);
+  const auto parameters = tests::drawn_parameters(model, seed);
+  const auto batch = tests::tiny_batch(model, 4, 3, Documents::whole, Ignored::some, seed);
+  const auto value = [&](const std::vector<Batch>& passes, Form form) {
+    return step_gradients(parameters, model, passes, 0, {}, {.form = form, .coefficient = 0.3})
+        .balance.balance;
+  };
+  const auto near = [](double a, double b) { RC_ASSERT(std::abs(a - b) <= 1e-12 * (1 + std::abs(b))); };
+  near(value({batch}, Form::running), value({batch}, Form::global));
+  // Passes of one sequence of 3 tokens, by the definition.
+  const auto passes = tests::micro_batches(batch, 1);
+  double expected = 0;
+  for (std::size_t m = 0; m < passes.size(); ++m) {
+    const std::vector<Batch> so_far(passes.begin(), passes.begin() + static_cast<std::ptrdiff_t>(m) + 1);
+    std::vector<model::Forward<double>> forwards;
+    for (const Batch& pass : so_far) forwards.push_back(model::forward(parameters, model, pass, {}));
+    for (Index layer = 0; layer < model.layers; ++layer) {
+      if (!model.sparse(layer)) continue;
+      const spec::Experts& e = *model.experts;
+      std::vector<double> f(static_cast<std::size_t>(e.count));
+      for (const auto& forward : forwards)
+        for (const Index chosen : forward.blocks[static_cast<std::size_t>(layer)].experts.router.chosen)
+          f[static_cast<std::size_t>(chosen)] +=
+              1 / static_cast<double>(3 * e.active * (static_cast<Index>(m) + 1));
+      const auto p = router::probabilities(
+          forwards.back().blocks[static_cast<std::size_t>(layer)].experts.router.scores, e);
+      for (Index n = 0; n < p.extent(0); ++n)
+        for (Index i = 0; i < e.count; ++i)
+          expected += static_cast<double>(e.count) / 12 * f[static_cast<std::size_t>(i)] * p(n, i);
+    }
+  }
+  near(value(passes, Form::running), expected);
+}
+
+/// Rows are limited in each sequence, so that what is dropped does not depend on micro-batches.
+RC_GTEST_PROP(TrainStepReference, ACapacityDropsTheSameInAnySplit, (std::uint64_t seed)) {
+  const auto model = tests::routed_model(seed);
+  const auto parameters = tests::drawn_parameters(model, seed);
+  const auto batch = tests::tiny_batch(model, 4, 5, Documents::packed, Ignored::some, seed);
+  const balancing::Settings settings{
+      .form = Form::sequence, .coefficient = 0.3, .capacity_factor = *rc::gen::element(0.5, 1.0, 1.5)};
+  const auto whole = step_gradients(parameters, model, {batch}, 0, {}, settings);
+  for (const Index micro : {1, 2, 3}) {
+    const auto split = step_gradients(parameters, model, tests::micro_batches(batch, micro), 0, {}, settings);
+    RC_ASSERT(split.balance.dropped == whole.balance.dropped);
+    RC_ASSERT(std::abs(split.cross_entropy - whole.cross_entropy) <= 1e-12 * whole.cross_entropy);
+    for (const auto& [name, gradient] : whole.gradients)
+      RC_ASSERT((split.gradients.at(name).flat() - gradient.flat()).abs().maxCoeff() <=
+                1e-12 * (1 + gradient.flat().abs().maxCoeff()));
+  }
 }
 
 TEST(TrainStepReference, ACapacityDropsAndReportsIt) {

@@ -125,13 +125,11 @@ inline constexpr std::tuple of_experts = {
     line(&Experts::first_dense, "", sizes | loss, [](auto& e) { e.first_dense = 1; }),
     line(&Experts::every, "", sizes | loss, [](auto& e) { e.every = 2; }),
     // Initially 0; the matrices behind it are drawn from other streams.
-    line(&Experts::router_bias, "a correction of router scores", tensors | loss,
-         [](auto& e) { e.router_bias = true; }),
+    line(&Experts::router_bias, "", tensors | loss, [](auto& e) { e.router_bias = true; }),
     line(&Experts::scoring, "", loss, [](auto& e) { e.scoring = Scoring::sigmoid; }),
     line(&Experts::renormalised, "", loss, [](auto& e) { e.renormalised = false; }),
-    line(&Experts::groups, "groups of experts", loss, [](auto& e) { e.groups = 3; }),
-    line(&Experts::active_groups, "groups of experts", loss,
-         [](auto& e) { e.groups = 3, e.active_groups = 2; }),
+    line(&Experts::groups, "", loss, [](auto& e) { e.groups = 3; }),
+    line(&Experts::active_groups, "", loss, [](auto& e) { e.groups = 3, e.active_groups = 2; }),
     line(&Experts::scaling_factor, "", loss, [](auto& e) { e.scaling_factor = 2; })};
 static_assert(covers(spec::experts_fields, of_experts), "say what a change of the new field moves");
 

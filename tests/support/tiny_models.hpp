@@ -16,11 +16,10 @@ namespace assay::tests {
 spec::ModelSpec tiny_model(std::uint64_t seed);
 
 /// The same with a mixture of experts in some layers or all: 1 to 7 experts of which 1 to all are visited,
-/// dense layers in between, shared experts, every scoring that the trainer computes.
+/// dense layers in between, shared experts, both scorings.
 spec::ModelSpec sparse_model(std::uint64_t seed);
 
-/// The same with what the reference computes beside that: groups of experts, a router bias, a norm of queries
-/// and keys across heads.
+/// The same with groups of experts, a router bias, a norm of queries and keys across heads.
 spec::ModelSpec routed_model(std::uint64_t seed);
 
 /// Named corners that a draw might miss, each with its reason in tiny_models.cpp; every one passes

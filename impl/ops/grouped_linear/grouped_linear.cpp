@@ -12,6 +12,10 @@ namespace assay::impl::grouped_linear {
 
 using spec::time::StepPass;
 
+bool rows_known_on_device_alone(at::Device device, at::ScalarType type, std::int64_t in, std::int64_t out) {
+  return device.is_cuda() && type == at::kBFloat16 && in % 8 == 0 && out % 8 == 0;
+}
+
 namespace {
 
 void check(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends, std::int64_t inner) {
@@ -38,10 +42,8 @@ void for_groups(const at::Tensor& ends, const Body& body) {
   for (std::int64_t e = 0, begin = 0; e < ends.size(0); begin = end[e++]) body(e, begin, end[e] - begin);
 }
 
-/// Our own and ATen's grouped GEMMs read `ends` on the GPU; they take bf16 rows of whole 16 bytes. Of all
-/// else the CPU reads `ends` and calls group by group.
 bool by_library(const at::Tensor& x, std::int64_t in, std::int64_t out) {
-  return x.is_cuda() && x.scalar_type() == at::kBFloat16 && in % 8 == 0 && out % 8 == 0 && x.size(0) > 0;
+  return rows_known_on_device_alone(x.device(), x.scalar_type(), in, out) && x.size(0) > 0;
 }
 
 /// y[rows of e] = x[rows of e] right[e]; right [X, inner, outer], as wide as `weight` on a GPU.

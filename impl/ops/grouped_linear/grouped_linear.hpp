@@ -9,6 +9,7 @@ namespace assay::impl::grouped_linear {
 /// number of rows may belong to a weight, none as well.                      [spec/ops/grouped_linear.md]
 /// Shapes: x [R, in], weight [X out, in], ends [X] int32 ascending to R -> y [R, out]. Meaning of R, X, in,
 /// out as here in every function. In bf16 on a GPU no size is read back by the CPU.
+/// Rows behind the last end belong to none and are not computed.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends);
 
 /// dy [R, out] -> dx [R, in].
@@ -18,6 +19,11 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const 
 /// rows are 0. dweight [X out, in] as linear::backward_weight.
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
                      linear::GradientSum sum);
+
+/// Whether the GEMMs of such rows read `ends` on the GPU, our own and ATen's grouped ones, which take bf16
+/// rows of whole 16 bytes: then all R rows are counted as FLOPs. Of all else the CPU reads `ends` and calls
+/// group by group.
+bool rows_known_on_device_alone(at::Device device, at::ScalarType type, std::int64_t in, std::int64_t out);
 
 namespace cuda {
 enum class Part;

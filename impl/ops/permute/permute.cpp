@@ -15,6 +15,17 @@ Order order(const at::Tensor& experts, std::int64_t count) {
   return experts.is_cpu() ? cpu::order(experts, count) : cuda::order(experts, count);
 }
 
+Order limited(const Order& all, const at::Tensor& experts, const at::Tensor& choices, std::int64_t most) {
+  const metrics::OpScope timed(StepOp::permute, StepPass::forward);
+  check_contiguous("permute", {experts, choices, all.rows, all.ends});
+  TORCH_CHECK(choices.dim() == 2 && choices.size(1) == all.ends.size(0) &&
+                  experts.size(0) % choices.size(0) == 0 && most >= 0 && most < (std::int64_t{1} << 31),
+              "permute: at most ", most, " rows of an expert from groups ", describe(choices), " of ",
+              describe(experts));
+  return experts.is_cpu() ? cpu::limited(all, experts, choices, most)
+                          : cuda::limited(all, experts, choices, most);
+}
+
 namespace {
 StepPass timed_as(spec::Pass pass) {
   return pass == spec::Pass::forward ? StepPass::forward : StepPass::backward;

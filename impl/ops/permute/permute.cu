@@ -68,6 +68,49 @@ __global__ void place_kernel(std::int64_t slot_count, std::int64_t X,
   });
 }
 
+/// Of each group of tokens and expert: the first row of all, the first that is kept, and the first place of
+/// what is dropped, which stands behind all that is kept.
+__global__ void firsts_kernel(Limit limit) {
+  const std::int64_t G = limit.G, X = limit.X;
+  const auto kept = [&](std::int64_t g, std::int64_t e) {
+    const std::int32_t count = limit.choices[g * X + e];
+    return count < limit.most ? count : static_cast<std::int32_t>(limit.most);
+  };
+  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) {
+    std::int32_t sum = 0;
+    for (std::int64_t g = 0; g < G; ++g) sum += kept(g, e);
+    limit.ends[e] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (std::int64_t e = 1; e < X; ++e) limit.ends[e] += limit.ends[e - 1];
+  __syncthreads();
+  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) {
+    std::int32_t of_all = e > 0 ? limit.all_ends[e - 1] : 0, row = e > 0 ? limit.ends[e - 1] : 0,
+                 dropped = limit.ends[X - 1] + of_all - row;
+    for (std::int64_t g = 0; g < G; ++g) {
+      const std::int32_t count = limit.choices[g * X + e], mine = kept(g, e);
+      limit.firsts[g * X + e] = of_all;
+      limit.firsts[(G + g) * X + e] = row;
+      limit.firsts[(2 * G + g) * X + e] = dropped;
+      of_all += count, row += mine, dropped += count - mine;
+    }
+  }
+}
+
+__global__ void limit_kernel(Limit limit) {
+  const std::int64_t s = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (s >= limit.slot_count) return;
+  const std::int64_t group = s / (limit.slot_count / limit.G), all = limit.G * limit.X;
+  const std::int32_t* first = limit.firsts + group * limit.X + limit.experts[s];
+  const std::int32_t place = limit.all_rows[s] - first[0];
+  const bool kept = place < limit.most;
+  const std::int32_t row =
+      kept ? first[all] + place : first[2 * all] + place - static_cast<std::int32_t>(limit.most);
+  limit.slots[row] = static_cast<std::int32_t>(s);
+  limit.rows[s] = kept ? row : -1;
+}
+
 /// A token's row is read once and written once for each of its experts: rows taken in the order of the
 /// experts would be read from memory again for every one of them.
 template <class T, int width>
@@ -78,7 +121,8 @@ __global__ void gather_kernel(const T* __restrict__ x, const std::int32_t* __res
   for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) {
     const V value = reinterpret_cast<const V*>(x + n * D)[i];
 #pragma unroll 4
-    for (std::int64_t a = 0; a < A; ++a) reinterpret_cast<V*>(y + rows[n * A + a] * D)[i] = value;
+    for (std::int64_t a = 0; a < A; ++a)
+      if (const std::int64_t row = rows[n * A + a]; row >= 0) reinterpret_cast<V*>(y + row * D)[i] = value;
   }
 }
 
@@ -95,7 +139,9 @@ __global__ void combine_kernel(const T* __restrict__ base, const T* __restrict__
     for (int k = 0; k < width; ++k) sum[k] = widen(first.element[k]);
 #pragma unroll 4
     for (std::int64_t a = 0; a < A; ++a) {
-      const V part = reinterpret_cast<const V*>(from + rows[n * A + a] * D)[i];
+      const std::int64_t row = rows[n * A + a];
+      if (row < 0) continue;
+      const V part = reinterpret_cast<const V*>(from + row * D)[i];
 #pragma unroll
       for (int k = 0; k < width; ++k) sum[k] += widen(part.element[k]);
     }
@@ -115,6 +161,13 @@ void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* e
   if (blocks > 0) count_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts);
   first_rows_kernel<<<1, threads_for(X, 1024), 0, stream>>>(blocks, X, counts, ends);
   if (blocks > 0) place_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts, slots, rows);
+  ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+void launch_limit(const Limit& limit, cudaStream_t stream) {
+  firsts_kernel<<<1, threads_for(limit.X, 1024), 0, stream>>>(limit);
+  if (limit.slot_count > 0)
+    limit_kernel<<<static_cast<unsigned>((limit.slot_count + 255) / 256), 256, 0, stream>>>(limit);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

@@ -1,5 +1,7 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "impl/ops/cpu_math.hpp"
@@ -23,6 +25,33 @@ Order order(const at::Tensor& experts, std::int64_t count) {
     row_of[s] = next[static_cast<std::size_t>(expert[s])]++;
     slot_of[row_of[s]] = static_cast<std::int32_t>(s);
   }
+  return out;
+}
+
+Order limited(const Order& all, const at::Tensor& experts, const at::Tensor& choices, std::int64_t most) {
+  const std::int64_t slots = all.slots.numel(), G = choices.size(0), X = choices.size(1),
+                     of_group = slots / G;
+  Order out{at::empty_like(all.slots), at::empty_like(all.rows), at::empty_like(all.ends)};
+  const auto* expert = experts.const_data_ptr<std::int32_t>();
+  const auto* slot_in = all.slots.const_data_ptr<std::int32_t>();
+  auto *slot_of = out.slots.data_ptr<std::int32_t>(), *row_of = out.rows.data_ptr<std::int32_t>(),
+       *ends = out.ends.data_ptr<std::int32_t>();
+  std::vector<std::int32_t> taken(static_cast<std::size_t>(G * X), 0), dropped;
+  std::fill_n(ends, X, 0);
+  std::int32_t row = 0;
+  for (std::int64_t r = 0; r < slots; ++r) {
+    const std::int32_t slot = slot_in[r], e = expert[slot];
+    if (taken[static_cast<std::size_t>(slot / of_group * X + e)]++ < most) {
+      slot_of[row] = slot;
+      row_of[slot] = row++;
+      ++ends[e];
+    } else {
+      dropped.push_back(slot);
+      row_of[slot] = -1;
+    }
+  }
+  std::partial_sum(ends, ends + X, ends);
+  std::copy(dropped.begin(), dropped.end(), slot_of + row);
   return out;
 }
 
@@ -52,7 +81,8 @@ at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& 
     impl::cpu::for_rows(N, (A + 1) * D, [&](std::int64_t n) {
       for (std::int64_t d = 0; d < D; ++d) {
         M sum = M(bases[n * D + d]);
-        for (std::int64_t a = 0; a < A; ++a) sum += M(from[row_of[n * A + a] * D + d]);
+        for (std::int64_t a = 0; a < A; ++a)
+          if (const std::int64_t row = row_of[n * A + a]; row >= 0) sum += M(from[row * D + d]);
         to[n * D + d] = T(sum);
       }
     });

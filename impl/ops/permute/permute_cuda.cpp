@@ -21,6 +21,25 @@ Order order(const at::Tensor& experts, std::int64_t count) {
   return out;
 }
 
+Order limited(const Order& all, const at::Tensor& experts, const at::Tensor& choices, std::int64_t most) {
+  Order out{at::empty_like(all.slots), at::empty_like(all.rows), at::empty_like(all.ends)};
+  const at::Tensor firsts = at::empty({3, choices.size(0), choices.size(1)}, experts.options());
+  launch_limit({.slot_count = all.slots.numel(),
+                .G = choices.size(0),
+                .X = choices.size(1),
+                .most = most,
+                .experts = experts.const_data_ptr<std::int32_t>(),
+                .choices = choices.const_data_ptr<std::int32_t>(),
+                .all_rows = all.rows.const_data_ptr<std::int32_t>(),
+                .all_ends = all.ends.const_data_ptr<std::int32_t>(),
+                .firsts = firsts.data_ptr<std::int32_t>(),
+                .slots = out.slots.data_ptr<std::int32_t>(),
+                .rows = out.rows.data_ptr<std::int32_t>(),
+                .ends = out.ends.data_ptr<std::int32_t>()},
+               stream());
+  return out;
+}
+
 at::Tensor gather(const at::Tensor& x, const Order& order) {
   at::Tensor y = at::empty({order.slots.size(0), x.size(1)}, x.options());
   launch_gather(dtype_of(x), x.size(0), x.size(1), order.rows.size(1), x.const_data_ptr(),

@@ -1,10 +1,13 @@
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/router/router.hpp"
+#include "spec/ops/load_balancing.hpp"
 #include "spec/ops/router.hpp"
 
 namespace assay::impl::router::cpu {
@@ -48,22 +51,53 @@ at::Tensor counts_of(const at::Tensor& experts, std::int64_t X, std::int64_t gro
   return counts;
 }
 
-/// The best A of a token's scores. A NaN is never better, so that every token has A experts.
-template <class M>
-void choose(const M* scores, std::int64_t X, std::int64_t A, std::int32_t* experts) {
-  for (std::int64_t a = 0; a < A; ++a) {
-    std::int32_t best = -1;
-    for (std::int32_t e = 0; e < X; ++e) {
-      if (std::find(experts, experts + a, e) != experts + a) continue;
-      if (best < 0 || scores[e] > scores[best]) best = e;
+/// The `count` best of the indices below `size` that are `allowed`, the best first; of equal values the lower
+/// index. A NaN is never better, so that as many are found.
+template <class Value, class Allowed>
+void best(std::int64_t size, std::int64_t count, const Value& value, const Allowed& allowed,
+          std::int32_t* found) {
+  for (std::int64_t a = 0; a < count; ++a) {
+    std::int32_t top = -1;
+    for (std::int32_t i = 0; i < size; ++i) {
+      if (!allowed(i) || std::find(found, found + a, i) != found + a) continue;
+      if (top < 0 || value(i) > value(top)) top = i;
     }
-    experts[a] = best;
+    found[a] = top;
   }
+}
+
+/// The experts of a token, by its scores and the bias [X], null without one.
+template <class M>
+void choose(const M* scores, const M* bias, const spec::Experts& how, std::int32_t* experts) {
+  const auto value = [&](std::int32_t e) { return bias ? scores[e] + bias[e] : scores[e]; };
+  const auto any = [](std::int32_t) { return true; };
+  if (how.groups == 1) return best(how.count, how.active, value, any, experts);
+  const auto size = static_cast<std::int32_t>(how.count / how.groups);
+  std::vector<M> of_group(static_cast<std::size_t>(how.groups));  // the sum of its two best
+  for (std::int32_t g = 0; g < how.groups; ++g) {
+    M first = -std::numeric_limits<M>::infinity(), second = first;
+    for (std::int32_t e = g * size; e < (g + 1) * size; ++e) {
+      const M v = value(e);
+      if (v > first)
+        second = first, first = v;
+      else if (v > second)
+        second = v;
+    }
+    of_group[static_cast<std::size_t>(g)] = first + second;
+  }
+  std::vector<std::int32_t> groups(static_cast<std::size_t>(how.active_groups));
+  best(
+      how.groups, how.active_groups, [&](std::int32_t g) { return of_group[static_cast<std::size_t>(g)]; },
+      any, groups.data());
+  best(
+      how.count, how.active, value,
+      [&](std::int32_t e) { return std::find(groups.begin(), groups.end(), e / size) != groups.end(); },
+      experts);
 }
 
 }  // namespace
 
-Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups) {
+Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups, const at::Tensor& bias) {
   const std::int64_t N = logits.size(0), X = how.count, A = how.active;
   Choice out{.scores = logits,
              .experts = at::empty({N, A}, logits.options().dtype(at::kInt)),
@@ -76,11 +110,12 @@ Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups)
     auto* scores = static_cast<M*>(logits.data_ptr());
     auto* weights = static_cast<M*>(out.weights.data_ptr());
     auto* lse = static_cast<M*>(out.lse.data_ptr());
+    const auto* added = bias.defined() ? static_cast<const M*>(bias.const_data_ptr()) : nullptr;
     auto* experts = out.experts.data_ptr<std::int32_t>();
     impl::cpu::for_rows(N, X * (A + 4), [&](std::int64_t n) {
       M* row = scores + n * X;
       lse[n] = score(row, X, how.scoring);
-      choose(row, X, A, experts + n * A);
+      choose(row, added, how, experts + n * A);
       M sum = 0;
       for (std::int64_t a = 0; a < A; ++a) sum += weights[n * A + a] = row[experts[n * A + a]];
       const M factor = M(how.scaling_factor) / (how.renormalised ? sum + M(spec::router::tiny) : M(1));
@@ -91,15 +126,18 @@ Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups)
   return out;
 }
 
-at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normalizer& tokens) {
-  const std::int64_t N = choice.scores.size(0), X = how.count, G = choice.counts.size(0), rows = N / G;
+at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normalizer& tokens,
+                  const at::Tensor& ends, bool probabilities) {
+  using spec::load_balancing::numbers_before_loads;
+  const std::int64_t N = choice.scores.size(0), X = how.count, G = choice.counts.size(0), rows = N / G,
+                     summed = 3 + (probabilities ? X : 0);
   const auto* counts = choice.counts.const_data_ptr<std::int32_t>();
-  std::vector<double> sums(3, 0.0);
+  std::vector<double> sums(static_cast<std::size_t>(summed), 0.0);
   impl::cpu::with_element(choice.scores.scalar_type(), "router_losses", [&](auto element) {
     using M = impl::cpu::Math<decltype(element)>;
     const auto* scores = static_cast<const M*>(choice.scores.const_data_ptr());
     const auto* lse = static_cast<const M*>(choice.lse.const_data_ptr());
-    impl::cpu::sum_over_rows<double>(N, 3, sums.data(), [&](std::int64_t n, double* sum) {
+    impl::cpu::sum_over_rows<double>(N, summed, sums.data(), [&](std::int64_t n, double* sum) {
       const M* row = scores + n * X;
       const auto* count = counts + n / rows * X;
       const M all = sum_of_scores(row, X, how.scoring);
@@ -108,16 +146,22 @@ at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normaliz
         const auto p = static_cast<double>(row[e] / all);
         chosen += count[e] * p;
         if (p > 0) entropy -= p * std::log(p);
+        if (probabilities) sum[3 + e] += p;
       }
-      sum[0] += chosen * static_cast<double>(X) / static_cast<double>(how.active * rows);
+      if (!probabilities) sum[0] += chosen * static_cast<double>(X) / static_cast<double>(how.active * rows);
       sum[1] += static_cast<double>(lse[n]) * static_cast<double>(lse[n]);
       sum[2] += entropy;
     });
   });
-  at::Tensor out = at::zeros({3 + X}, at::kDouble);
+  at::Tensor out = at::zeros({numbers_before_loads + (probabilities ? 2 : 1) * X}, at::kDouble);
   auto* number = out.data_ptr<double>();
-  for (std::size_t i = 0; i < 3; ++i) number[i] = sums[i] / tokens.known().value();
-  for (std::int64_t i = 0; i < G * X; ++i) number[3 + i % X] += counts[i];
+  const double Z = tokens.known().value();
+  for (std::size_t i = 0; i < 3; ++i) number[i] = sums[i] / Z;
+  if (ends.defined())
+    number[3] = static_cast<double>(choice.experts.numel() - ends.const_data_ptr<std::int32_t>()[X - 1]);
+  for (std::int64_t i = 0; i < G * X; ++i) number[numbers_before_loads + i % X] += counts[i];
+  for (std::int64_t e = 0; probabilities && e < X; ++e)
+    number[numbers_before_loads + X + e] = sums[static_cast<std::size_t>(3 + e)] / Z;
   return out;
 }
 
@@ -126,6 +170,7 @@ at::Tensor backward(const at::Tensor& dweights, const Choice& choice, const spec
   const std::int64_t N = dweights.size(0), X = how.count, A = how.active, rows = N / choice.counts.size(0);
   at::Tensor dlogits = at::empty({N, X}, dweights.options().dtype(type));
   const double Z = auxiliary.tokens.known().value();
+  const double* shares = auxiliary.shares.defined() ? auxiliary.shares.const_data_ptr<double>() : nullptr;
   impl::cpu::with_element(type, "router_backward", [&](auto element) {
     using T = decltype(element);
     using M = impl::cpu::Math<T>;
@@ -138,8 +183,8 @@ at::Tensor backward(const at::Tensor& dweights, const Choice& choice, const spec
     const auto* experts = choice.experts.const_data_ptr<std::int32_t>();
     const auto* counts = choice.counts.const_data_ptr<std::int32_t>();
     const bool softmax = how.scoring == Scoring::softmax;
-    const M of_count = M(auxiliary.balance * static_cast<double>(X) / (Z * static_cast<double>(A * rows))),
-            of_lse = M(2 * auxiliary.z / Z);
+    const double of_share = auxiliary.balance * static_cast<double>(X) / Z;
+    const M of_count = M(of_share / static_cast<double>(A * rows)), of_lse = M(2 * auxiliary.z / Z);
     auto* out = dlogits.data_ptr<T>();
     impl::cpu::for_rows(N, 4 * X, [&](std::int64_t n) {
       const M *scores = all_scores + n * X, *w = weights + n * A, *dw = upstream + n * A;
@@ -154,11 +199,14 @@ at::Tensor backward(const at::Tensor& dweights, const Choice& choice, const spec
       };
       // The balance loss's: probability = score / all, or the score itself.
       const M all = sum_of_scores(scores, X, how.scoring);
+      const auto of_expert = [&](std::int64_t e) {
+        return shares ? M(of_share * shares[e]) : of_count * M(count[e]);
+      };
       M balanced = 0;
       if (of_count != 0)
-        for (std::int64_t e = 0; e < X; ++e) balanced += of_count * M(count[e]) * (scores[e] / all);
+        for (std::int64_t e = 0; e < X; ++e) balanced += of_expert(e) * (scores[e] / all);
       const auto of_probability = [&](std::int64_t e) {
-        const M d = of_count * M(count[e]);
+        const M d = of_expert(e);
         return softmax ? d : (d - balanced) / all;
       };
       M inner = balanced;  // of softmax

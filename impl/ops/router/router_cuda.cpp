@@ -3,12 +3,13 @@
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/router/router.hpp"
 #include "impl/ops/router/router_launch.hpp"
+#include "spec/ops/load_balancing.hpp"
 
 namespace assay::impl::router::cuda {
 
 using impl::cuda::stream;
 
-Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups) {
+Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups, const at::Tensor& bias) {
   const std::int64_t N = logits.size(0), A = how.active;
   TORCH_CHECK(how.count <= most_experts, "router: ", how.count, " experts, the kernels take ", most_experts);
   Choice out{.scores = logits,
@@ -18,22 +19,33 @@ Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups)
              .lse = at::empty({N}, logits.options()),
              .logits = {}};
   auto* experts = out.experts.data_ptr<std::int32_t>();
-  launch_forward(logits.scalar_type() == at::kDouble, N, how, logits.data_ptr(), experts,
+  launch_forward(logits.scalar_type() == at::kDouble, N, how,
+                 bias.defined() ? bias.const_data_ptr() : nullptr, logits.data_ptr(), experts,
                  out.weights.data_ptr(), out.lse.data_ptr(), stream());
   launch_counts(N, groups, how, experts, out.counts.data_ptr<std::int32_t>(), stream());
   return out;
 }
 
-at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normalizer& tokens) {
+at::Tensor losses(const Choice& choice, const spec::Experts& how, const Normalizer& tokens,
+                  const at::Tensor& ends, bool probabilities) {
+  using spec::load_balancing::numbers_before_loads;
   const std::int64_t N = choice.scores.size(0), X = how.count;
   const auto numbers = choice.scores.options().dtype(at::kDouble);
-  const at::Tensor terms = at::empty({3, N}, numbers);
+  const at::Tensor terms = at::empty({probabilities ? 4 : 3, N}, numbers),
+                   partial = probabilities ? at::empty({sums(N), X}, numbers) : at::Tensor(),
+                   Z = tokens.on(terms.device());
   launch_losses(choice.scores.scalar_type() == at::kDouble, N, choice.counts.size(0), how,
                 choice.scores.const_data_ptr(), choice.counts.const_data_ptr<std::int32_t>(),
-                choice.lse.const_data_ptr(), terms.data_ptr<double>(), stream());
-  at::Tensor out = at::empty({3 + X}, numbers);
-  out.narrow(0, 0, 3).copy_(terms.sum(1).div_(tokens.on(terms.device())));
-  out.narrow(0, 3, X).copy_(choice.counts.sum(0));
+                choice.lse.const_data_ptr(), terms.data_ptr<double>(),
+                probabilities ? partial.data_ptr<double>() : nullptr, stream());
+  at::Tensor out = at::empty({numbers_before_loads + (probabilities ? 2 : 1) * X}, numbers);
+  out.narrow(0, 0, 3).copy_(terms.narrow(0, 0, 3).sum(1).div_(Z));
+  if (ends.defined())
+    out.narrow(0, 3, 1).copy_(ends.narrow(0, X - 1, 1).neg().add_(choice.experts.numel()));
+  else
+    out.narrow(0, 3, 1).zero_();
+  out.narrow(0, numbers_before_loads, X).copy_(choice.counts.sum(0));
+  if (probabilities) out.narrow(0, numbers_before_loads + X, X).copy_(partial.sum(0).div_(Z));
   return out;
 }
 
@@ -54,6 +66,7 @@ at::Tensor backward(const at::Tensor& dweights, const Choice& choice, const spec
                    .counts = choice.counts.const_data_ptr<std::int32_t>(),
                    .balance = auxiliary.balance,
                    .z = auxiliary.z,
+                   .shares = auxiliary.shares.defined() ? auxiliary.shares.const_data_ptr<double>() : nullptr,
                    .tokens = tokens.const_data_ptr<double>(),
                    .dlogits = dlogits.data_ptr()},
                   stream());

@@ -109,7 +109,9 @@ ResumeChanges refuse_other_settings(const spec::RunConfig& config,
     if (now == then_set[i].second || is_about_output(name)) continue;
     const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
     const bool compared = name == "data.paths" && data_then;
-    if (extends || compared || changes_rounding_alone(name))
+    // The batch so far is made of micro-batches.
+    const bool by_micro_batches = config.balance_over == spec::load_balancing::Form::running;
+    if (extends || compared || (changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro")))
       changes.settings.push_back({.name = name, .before = then_set[i].second, .now = now});
     else
       refused += (refused.empty() ? "" : "; ") + name + " is " + spec::shown(now) + ", was " +

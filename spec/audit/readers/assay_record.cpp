@@ -125,6 +125,7 @@ class AssayRecord : public LineReader {
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
     step[Field::phases] = phase_times(line.text, line.number);
     rule_out_numbers(line, builder);
+    if (drops_) step[Field::mfu].reset();  // of what was not dropped, which flops_per_token is not
     peak_.reset();
     if (step[Field::step] && step[Field::memory_peak])
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
@@ -196,6 +197,10 @@ class AssayRecord : public LineReader {
   void read_start(const record::RunStart& start, std::int64_t line, RecordBuilder& builder) {
     ++starts_;
     planned_.reset(), peak_.reset();
+    drops_ = false;
+    for (const auto& [key, value] : start.settings)
+      if (const auto* factor = std::get_if<double>(&value); factor && key == "experts.capacity")
+        drops_ = *factor > 0;
     sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
     vocab_ = static_cast<double>(start.vocab);
     if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
@@ -350,6 +355,7 @@ class AssayRecord : public LineReader {
   std::optional<double> planned_;                  ///< memory, of the last start
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
+  bool drops_ = false;          ///< choices of experts, by a capacity
   EndOfStart::Sums sums_;       ///< of the steps since the last start
   std::vector<double> losses_;  ///< of the last of them
   double vocab_ = 0;

@@ -16,9 +16,11 @@ namespace {
 constexpr std::int64_t index_bytes = 4;
 /// Slots that a warp of the GPU's sort counts (impl/ops/permute/permute_launch.hpp).
 constexpr std::int64_t sorted_chunk = 1024;
+/// Rows whose probabilities a block of the GPU sums (impl/ops/router/router_launch.hpp).
+constexpr std::int64_t summed_rows = 512;
 }  // namespace
 
-Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router) {
+Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router, const Vector& bias) {
   begin_op(site);
   read(x, ReadBy::forward);
   match(site, x.columns, router.in);
@@ -29,11 +31,17 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   record_gemm(site, StepPass::forward, gemm, gemm_bytes(gemm) + scores * (statistic_ - element_));
   // Beside the GEMM, which leaves the logits: they are read, and written as scores.
   record(site, StepPass::forward, {Count(0), router::forward_flops({.N = N, .D = router.in}, how).vector},
-         2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes) + Count(N) * statistic_);
+         2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes) +
+             (Count(N) + bias.entries) * statistic_);
   // How often the tokens of each sequence chose an expert.
   record(site, StepPass::forward, load_balancing::shares_flops({.N = N, .X = X, .G = B_}),
          (Count(slots) + Count(B_) * X) * index_bytes);
-  record(step::site::permute, StepPass::forward, {}, Count(slots) * 3 * index_bytes + Count(X) * index_bytes);
+  const Count sorted = Count(slots) * 3 * index_bytes + Count(X) * index_bytes;
+  record(step::site::permute, StepPass::forward, {}, sorted);
+  // Experts, rows and counts are read, slots and rows written.
+  if (drops_)
+    record(step::site::permute, StepPass::forward, {},
+           Count(slots) * 4 * index_bytes + (Count(B_) + 2) * X * index_bytes);
   Routing out;
   {
     Tensor wide, wide_weight;
@@ -51,10 +59,17 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   // Scores of sigmoids do not say what the logits were.
   if (how.scoring == Scoring::sigmoid && auxiliary_.logits)
     out.logits = make("router_logits", Purpose::activations, {N, X}, statistic_);
-  out.slots = make("row_slots", Purpose::activations, {slots}, index_bytes);
-  out.rows = make("slot_rows", Purpose::activations, {N, A}, index_bytes);
-  out.ends = make("expert_ends", Purpose::activations, {X}, index_bytes);
+  const auto order = [&] {
+    out.slots = make("row_slots", Purpose::activations, {slots}, index_bytes);
+    out.rows = make("slot_rows", Purpose::activations, {N, A}, index_bytes);
+    out.ends = make("expert_ends", Purpose::activations, {X}, index_bytes);
+  };
+  order();
   if (on_gpu()) temporary("expert_counts", {(slots + sorted_chunk - 1) / sorted_chunk, X}, index_bytes);
+  if (!drops_) return out;
+  const Tensor all_slots = out.slots, all_rows = out.rows, all_ends = out.ends;
+  order();
+  if (on_gpu()) temporary("first_rows", {3, B_, X}, index_bytes);
   return out;
 }
 
@@ -67,7 +82,9 @@ void PaperOps::router_losses(const Site& site, const Routing& routing) {
          router::probabilities_flops(N, *s_.model.experts) + load_balancing::forward_flops(shape) +
              load_balancing::z_forward_flops(N, X) + load_balancing::entropy_flops(N, X),
          load_balancing::forward_bytes(shape, statistic_) + Count(N) * statistic_);
-  if (on_gpu()) temporary("router_terms", {3, N}, f64_bytes);
+  if (!on_gpu()) return;
+  const Tensor terms = temporary("router_terms", {auxiliary_.of_batch ? 4 : 3, N}, f64_bytes);
+  if (auxiliary_.of_batch) temporary("probability_sums", {(N + summed_rows - 1) / summed_rows, X}, f64_bytes);
 }
 
 Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Routing& routing,
@@ -82,7 +99,7 @@ Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Rout
   Count bytes = Count(N) * X * (statistic_ + element_) + Count(N) * A * (2 * statistic_ + index_bytes);
   if (auxiliary_.probabilities) {
     flops = flops + load_balancing::backward_flops(shape);
-    bytes += Count(shape.G) * X * index_bytes;
+    bytes += auxiliary_.of_batch ? Count(X) * f64_bytes : Count(shape.G) * X * index_bytes;
   }
   if (auxiliary_.logits) {
     flops = flops + load_balancing::z_backward_flops(N, X);
@@ -212,6 +229,7 @@ step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site
     write(d_gated);
     kept = operand(d_gated);
   }
+  if (drops_) temporary("dropped_slots", routing.rows.storage->shape, 1);
   return {operand(gate_up), std::move(kept), std::move(d_weights)};
 }
 

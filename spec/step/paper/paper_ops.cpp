@@ -59,7 +59,8 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       element_(element_bytes(setting.dtype)),
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads),
-      auxiliary_(setting.auxiliary) {
+      auxiliary_(setting.auxiliary),
+      drops_(setting.capacity > 0) {
   size_batch(setting.micro, setting.sequence_length);
 }
 

@@ -163,7 +163,7 @@ class PaperOps {
   /// No linear of what runs from here on is in FP8.
   void unquantised() { recipe_ = quantise::Recipe::none; }
   /// No backward follows what runs from here on.
-  void untrained() { auxiliary_ = {}; }
+  void untrained() { auxiliary_ = {}, drops_ = false; }
   /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
   void micro_batches(std::int64_t times, bool first);
 
@@ -226,8 +226,9 @@ class PaperOps {
   step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept,
                                              const Weight& gate_up_weight, const Weight& down);
 
-  // A mixture of experts (paper_experts.cpp). No row is dropped: how many an expert gets changes no size.
-  Routing route(const Site& site, const Operand& x, const Weight& router);
+  // A mixture of experts (paper_experts.cpp). How many rows an expert gets changes no size: those that a
+  // capacity drops have memory all the same, and are counted as work.
+  Routing route(const Site& site, const Operand& x, const Weight& router, const Vector& bias);
   void router_losses(const Site& site, const Routing& routing);
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, Pass pass);
@@ -313,6 +314,7 @@ class PaperOps {
   bool first_micro_batch_ = true;
   std::optional<quantise::Recipe> recipe_;  ///< instead of the setting's
   router::Auxiliary auxiliary_;
+  bool drops_ = false;  ///< rows, by a capacity
   bool again_ = false;
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };

@@ -93,8 +93,11 @@ TEST(PageReport, RoutersShowWhereTheRecordHasThem) {
     step.balance_loss = 16.25, step.router_z_loss = 80;
     step.load_balance_worst = 1.75, step.load_balance_mean = 1.25, step.router_entropy = 4.125;
   }
+  EXPECT_EQ(page({{"a", run}, {"b", sparse}}).find("dropped by the capacity"), std::string::npos);
+  for (Step& step : sparse.steps) step.dropped_choices = 0.0625;
   const std::string html = page({{"a", run}, {"b", sparse}});
-  for (const char* text : {"balance loss, last step", ">16.2500<", ">80.0000<", ">1.75<", ">1.25<", ">4.125<",
+  for (const char* text : {"share of choices dropped by the capacity, last step", ">0.0625<",
+                           "Choices dropped by the capacity", "balance loss, last step", ">16.2500<", ">80.0000<", ">1.75<", ">1.25<", ">4.125<",
                            "Load of the busiest expert, worst layer", "Router entropy"})
     EXPECT_NE(html.find(text), std::string::npos) << text;
 }

@@ -135,7 +135,10 @@ TEST(ConsoleImpl, StepsOfRoutersShowTheirLossesAndLoads) {
   step.load_balance_worst = 1.876;
   step.load_balance_mean = 1.4;
   step.router_entropy = 4.05;
-  EXPECT_EQ(step_line(step, 250), dense + "  balance 16.250  router z 71.500  load  1.88  entropy 4.050");
+  const std::string routed = dense + "  balance 16.250  router z 71.500  load  1.88  entropy 4.050";
+  EXPECT_EQ(step_line(step, 250), routed);
+  step.dropped_choices = 0.125;
+  EXPECT_EQ(step_line(step, 250), routed + "  dropped 12.5%");
 }
 
 TEST(ConsoleImpl, PlainStreamsGetLinesAndNothingElse) {

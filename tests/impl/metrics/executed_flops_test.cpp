@@ -96,7 +96,7 @@ ExecutedFlops on_paper(const Drawn& drawn) {
 /// Sequences of up to 40 tokens: one tile, a tile and a bit, several; documents in half of them.
 Drawn draw() {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  Drawn out{.model = seed % 2 ? tests::sparse_model(seed) : tests::tiny_model(seed),
+  Drawn out{.model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed),
             .dtype = Dtype::f64,
             .batch = {},
             .micro = 1};

@@ -19,16 +19,19 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
                            .restart = [&] { allocator.restart(); }};
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
   const spec::memory::Setting setting{
-      .model = seed % 2 ? tests::sparse_model(seed) : tests::tiny_model(seed),
+      .model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed),
       .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
       .recompute = *rc::gen::elementOf(spec::all_recomputes),
       .micro = *rc::gen::inRange<std::int64_t>(1, 4),
       .sequence_length = *rc::gen::inRange<std::int64_t>(1, 20),
-      .auxiliary = {.probabilities = *rc::gen::arbitrary<bool>(), .logits = *rc::gen::arbitrary<bool>()},
+      .auxiliary = {.probabilities = *rc::gen::arbitrary<bool>(),
+                    .logits = *rc::gen::arbitrary<bool>(),
+                    .of_batch = seed % 2 == 1 && *rc::gen::arbitrary<bool>()},
+      .capacity = *rc::gen::element(0.0, 1.0, 1.5),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
-  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done.
+  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done, and shares.
   const auto& experts = setting.model.experts;
-  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (3 + experts->count) : 0;
+  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (4 + 3 * experts->count) : 0;
   // Scalars: the losses of the head's chunks, and what ATen makes of a number.
   tests::compare_op_memory(setting, at::kCPU, meter, 64 + routing);
 }

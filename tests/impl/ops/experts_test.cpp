@@ -14,6 +14,9 @@ RC_GTEST_PROP(ExpertsImpl, RouterLossesMatchReference, ()) {
   parity::router_losses_match_reference(at::kCPU);
 }
 RC_GTEST_PROP(ExpertsImpl, PermuteIsAStableSort, ()) { parity::permute_is_a_stable_sort(at::kCPU); }
+RC_GTEST_PROP(ExpertsImpl, LimitedOrderIsTheReferencesPlan, ()) {
+  parity::limited_order_is_the_references_plan(at::kCPU);
+}
 RC_GTEST_PROP(ExpertsImpl, GroupedLinearIsALinearAnExpert, ()) {
   parity::grouped_linear_is_a_linear_an_expert(at::kCPU);
 }

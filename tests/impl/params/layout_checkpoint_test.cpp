@@ -160,5 +160,70 @@ TEST(LayoutCheckpointImpl, TheLayoutLeavesNoTraceInTheFiles) {
   }
 }
 
+/// The biases of routers on rank 0 behind two steps, or behind loading them, and a step later.
+std::vector<at::Tensor> biases(const spec::ModelSpec& model, const spec::Layout& layout, Dtype dtype,
+                               Dtype states, const std::string& from, const std::string& to) {
+  std::vector<at::Tensor> out;
+  std::mutex mutex;
+  impl::run::StepSettings settings = tests::layout_settings();
+  settings.balance = 0.1, settings.bias_rate = 1e-3;
+  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+    tests::StepRunner runner(model, dtype, at::kCPU, communicator, layout, settings, 5, states);
+    const auto step = [&](int number) {
+      const auto whole = tests::tiny_batch(model, sequences, 5, tests::Documents::whole, tests::Ignored::some,
+                                           static_cast<std::uint64_t>(number));
+      runner.set_step(number);
+      runner.step(tests::dealt(whole, {.micro = 1, .accumulation = sequences / layout.ranks}, layout.ranks,
+                               communicator.rank()),
+                  static_cast<double>(whole.valid_tokens()), 3e-3);
+    };
+    if (from.empty()) {
+      step(0), step(1);
+    } else {
+      checkpoint::load(from, runner.buffers(), communicator);
+      runner.parameters().weights_changed();
+    }
+    const at::Tensor before = runner.buffers().router_biases.clone();
+    if (!to.empty()) {
+      GatheredState gathered(runner.buffers(), &runner.groups());
+      if (communicator.rank() == 0)
+        checkpoint::save(to, runner.buffers(), {.step = 2, .tokens = 1, .config = ""}, 5,
+                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+                           return gathered.values(buffer, index);
+                         });
+      else
+        gathered.serve();
+    }
+    step(2);
+    const std::scoped_lock lock(mutex);
+    if (communicator.rank() == 0) out = {before, runner.buffers().router_biases.clone()};
+  });
+  return out;
+}
+
+TEST(LayoutCheckpointImpl, RouterBiasesGoOnInAnyLayoutBitForBit) {
+  spec::ModelSpec model = tests::routed_model(0);
+  for (std::uint64_t seed = 1; !model.experts->router_bias || model.experts->count < 3; ++seed)
+    model = tests::routed_model(seed);
+  const spec::Layout kinds[] = {spec::Layout{}, spec::layout_of(DataParallel::zero1, 2),
+                                spec::layout_of(DataParallel::shard, 3),
+                                spec::layout_of(DataParallel::hybrid, 4, 2)};
+  for (const auto& [dtype, states] : {std::pair{Dtype::f64, Dtype::f32}, {Dtype::bf16, Dtype::bf16}})
+    for (const spec::Layout& saver : kinds) {
+      tests::Scratch scratch;
+      const auto saved = biases(model, saver, dtype, states, "", scratch.path().string());
+      EXPECT_GT(saved[0].abs().max().item<double>(), 0);
+      EXPECT_FALSE(at::equal(saved[0], saved[1]));
+      for (const spec::Layout& loader : kinds) {
+        const auto loaded = biases(model, loader, dtype, states, checkpoint_in(scratch.path().string()), "");
+        EXPECT_TRUE(at::equal(loaded[0], saved[0]));
+        // In fp64 the same tokens choose the same experts in every layout.
+        if (dtype == Dtype::f64 || &loader == &saver) {
+          EXPECT_TRUE(at::equal(loaded[1], saved[1])) << saver.ranks << " " << loader.ranks;
+        }
+      }
+    }
+}
+
 }  // namespace
 }  // namespace assay::impl::layout_checkpoint_test

@@ -39,7 +39,7 @@ struct LayoutCase {
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
 /// a vocabulary that they need not divide; no norm across heads. In FP8, multiples of 16.
 inline spec::ModelSpec case_model(const LayoutCase& c) {
-  spec::ModelSpec model = c.experts ? sparse_model(c.seed) : tiny_model(c.seed);
+  spec::ModelSpec model = c.experts ? routed_model(c.seed) : tiny_model(c.seed);
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
   if (c.linear.recipe != spec::quantise::Recipe::none) {
     model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;
@@ -83,6 +83,29 @@ inline impl::run::StepSettings layout_settings() {
       .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-5, .weight_decay = 0.1}, .clip = 1.0, .z_loss = 1e-3};
 }
 
+/// With losses of routers, whose shares are a sequence's or the batch's so far, moving biases and, of two
+/// thirds, a capacity.
+inline impl::run::StepSettings layout_settings(const LayoutCase& c) {
+  impl::run::StepSettings settings = layout_settings();
+  if (!c.experts) return settings;
+  settings.balance = 0.3, settings.router_z = 0.05, settings.bias_rate = 0.125;
+  settings.balance_of_batch =
+      c.order.empty() && c.seed % 2 == 1;  // the order of forward passes matters to it
+  settings.capacity = c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
+  return settings;
+}
+
+/// The same of the reference.
+inline reference::balancing::Settings balancing_of(const impl::run::StepSettings& s) {
+  reference::balancing::Settings out{
+      .form = s.balance_of_batch ? spec::load_balancing::Form::running : spec::load_balancing::Form::sequence,
+      .coefficient = s.balance,
+      .router_z_coefficient = s.router_z,
+      .bias_rate = s.bias_rate};
+  if (s.capacity > 0) out.capacity_factor = s.capacity;
+  return out;
+}
+
 /// The batch of a step, all ranks'.
 inline reference::Batch whole_batch(const LayoutCase& c, std::int64_t ranks, int step) {
   return tiny_batch(case_model(c), c.micro * c.accumulation * ranks, case_tokens(c), c.documents, c.ignored,
@@ -102,9 +125,10 @@ inline std::vector<reference::Batch> dealt(const reference::Batch& whole, const 
 }
 
 /// A batch as the reference takes it: as one micro-batch, but in FP8, where scales are those of a
-/// micro-batch.
+/// micro-batch, and where the order of passes matters: as what all ranks work on at a time.
 inline std::vector<reference::Batch> for_reference(const reference::Batch& whole, const LayoutCase& c,
                                                    std::int64_t ranks) {
+  if (layout_settings(c).balance_of_batch) return micro_batches(whole, c.micro * ranks);
   if (c.linear.recipe == spec::quantise::Recipe::none) return {whole};
   std::vector<reference::Batch> all;
   for (std::int64_t rank = 0; rank < ranks; ++rank)
@@ -161,11 +185,13 @@ inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
   return out;
 }
 
-/// The largest difference of any entry, relative to the largest entry of all; infinite where one is NaN.
+/// Of what is learned: the largest difference of any entry, relative to the largest entry of all; infinite
+/// where one is NaN.
 inline double distance(const at::Tensor& whole, const spec::Inventory& inventory,
                        const reference::Parameters<double>& expected) {
   double largest = 0, difference = 0;
   for (const spec::Parameter& parameter : inventory.parameters) {
+    if (!parameter.learned()) continue;
     const Values got = values(whole, parameter);
     const auto& wanted = expected.at(parameter.name).flat();
     for (std::size_t i = 0; i < got.data.size(); ++i) {
@@ -177,6 +203,20 @@ inline double distance(const at::Tensor& whole, const spec::Inventory& inventory
   return difference / largest;
 }
 
+/// Whether a rank's router biases are those of the reference. In fp64 both add the same numbers: bit for bit.
+inline bool same_router_biases(const impl::ParameterBuffers& buffers,
+                               const reference::Parameters<double>& expected) {
+  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+    const at::Tensor bias = impl::router_bias_of(buffers, i);
+    if (!bias.defined()) continue;
+    const at::Tensor got = bias.cpu();
+    const auto& wanted = expected.at(buffers.model.parameters[i].name).flat();
+    for (std::int64_t e = 0; e < got.numel(); ++e)
+      if (got.const_data_ptr<double>()[e] != wanted[e]) return false;
+  }
+  return true;
+}
+
 /// What one rank of a layout does not do as the reference: empty, or the first thing that differs.
 /// Collective. `spoil`: makes a wrong input of a right one.
 inline std::string difference_from_reference(const LayoutCase& c, const spec::Layout& layout,
@@ -185,12 +225,13 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   spec::Volume volume;
   CountingCommunicator counting(communicator, volume);
   const spec::ModelSpec model = case_model(c);
-  StepRunner runner(model, Dtype::f64, device, counting, layout, layout_settings(), c.seed, Dtype::f32,
-                    Dtype::f32, c.recompute, c.linear, c.tensor);
+  const impl::run::StepSettings s = layout_settings(c);
+  StepRunner runner(model, Dtype::f64, device, counting, layout, s, c.seed, Dtype::f32, Dtype::f32,
+                    c.recompute, c.linear, c.tensor);
   if (c.chunk_logits > 0) runner.model().limit_chunks(c.chunk_logits);
   reference::TrainState state = reference::initial_state(model, c.seed);
-  const impl::run::StepSettings s = layout_settings();
   const reference::Recipes recipes = recipes_of(c.linear, model);
+  const reference::balancing::Settings balancing = balancing_of(s);
   std::string found;
   const auto compare = [&](const std::string& what, double error, double allowed) {
     if (!(error <= allowed) && found.empty())
@@ -200,14 +241,16 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     const std::string where = "step " + std::to_string(step) + ": ";
     const reference::Batch whole = whole_batch(c, layout.ranks, step);
     const auto micro_batches = for_reference(whole, c, layout.ranks);
-    const auto before = reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes);
+    const auto before =
+        reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes, balancing);
     const auto expected = reference::train_step(state, model, micro_batches,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,
                                                  .eps = s.adamw.eps,
                                                  .weight_decay = s.adamw.weight_decay,
                                                  .clip = s.clip,
-                                                 .z_loss = s.z_loss},
+                                                 .z_loss = s.z_loss,
+                                                 .balancing = balancing},
                                                 3e-3, recipes);
     volume = {};
     const auto result = runner.step(dealt(whole, c, layout.ranks, runner.groups().data().rank()),
@@ -217,7 +260,8 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                       .gradient_bytes = 8,
                                       .weight_bytes = 8,
                                       .tied_embeddings = model.tied_embeddings,
-                                      .linear = c.linear});
+                                      .linear = c.linear,
+                                      .balance_of_batch = s.balance_of_batch});
     formula.tensor = spec::tensor_volume(model, runner.groups().tensor_rank(), runner.buffers().partition,
                                          runner.buffers().shard_rank,
                                          {.tokens = c.micro * case_tokens(c),
@@ -239,6 +283,15 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     near("z-loss", result.z_loss, expected.z_loss);
     near("gradient norm", result.gradient_norm, expected.gradient_norm);
     near("clip coefficient", result.clip_coefficient, expected.clip_coefficient);
+    if (result.routing) {
+      near("balance loss", result.routing->balance, expected.balance);
+      near("router z-loss", result.routing->router_z, expected.router_z);
+      near("dropped share", result.routing->dropped.value_or(0), expected.dropped);
+      if (result.routing->dropped.has_value() != (s.capacity > 0) && found.empty())
+        found = where + "the dropped share is not reported";
+      if (!same_router_biases(runner.buffers(), state.parameters) && found.empty())
+        found = where + "router biases are others";
+    }
     runner.parameters().settle_weights();
     const impl::ParameterBuffers& buffers = runner.buffers();
     const auto off = [&](const at::Tensor& own, const reference::Parameters<double>& wanted) {

@@ -54,9 +54,11 @@ Drawn draw(spec::ModelSpec (*model)(std::uint64_t) = tests::tiny_model) {
 /// ATen makes of a number; of several ranks this rank's two losses beside their sums), and positions that the
 /// batches of reference tests state even for sequences of one document.
 std::int64_t most_beside(const Drawn& drawn) {
-  // What routers' losses are of a step, of a micro-batch, and where they are read.
+  // What routers' losses and loads are of a step, of a micro-batch, and where they are read; shares of the
+  // batch so far behind each forward; by how much biases move.
   const spec::ModelSpec& model = drawn.setting.model;
-  const std::int64_t routing = model.experts ? 3 * 8 * model.sparse_layers() * (3 + model.experts->count) : 0;
+  const std::int64_t numbers = model.experts ? 4 + 2 * model.experts->count : 0,
+                     routing = 8 * model.sparse_layers() * numbers * (4 + drawn.setting.micro_batches);
   return 256 + routing + (drawn.setting.tensor_ranks > 1 ? 16 : 0) +
          (drawn.setting.documents ? 0 : 4 * drawn.batch.B * drawn.batch.T);
 }
@@ -73,7 +75,10 @@ std::int64_t measured_peak(const Drawn& drawn) {
                              .clip = 1,
                              .z_loss = 1e-4,
                              .balance = 0.01,
-                             .router_z = drawn.setting.auxiliary.logits ? 1e-3 : 0},
+                             .router_z = drawn.setting.auxiliary.logits ? 1e-3 : 0,
+                             .balance_of_batch = drawn.setting.auxiliary.of_batch,
+                             .bias_rate = 1e-3,
+                             .capacity = drawn.setting.capacity},
                             1, Dtype::f32, Dtype::f32, drawn.setting.recompute, {}, tensor);
   trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
   if (drawn.validation.B > 0) trainer.model().token_losses(tests::token_batch(drawn.validation, at::kCPU));
@@ -94,8 +99,10 @@ void expect_planned(const Drawn& drawn) {
 RC_GTEST_PROP(MemoryPlanImpl, StepsOfDrawnConfigurationsTakeWhatThePlanSays, ()) { expect_planned(draw()); }
 
 RC_GTEST_PROP(MemoryPlanImpl, WithExpertsTheyTakeWhatThePlanSays, ()) {
-  Drawn drawn = draw(tests::sparse_model);
-  drawn.setting.auxiliary = {.probabilities = true, .logits = *rc::gen::arbitrary<bool>()};
+  Drawn drawn = draw(tests::routed_model);
+  drawn.setting.auxiliary = {
+      .probabilities = true, .logits = *rc::gen::arbitrary<bool>(), .of_batch = *rc::gen::arbitrary<bool>()};
+  drawn.setting.capacity = *rc::gen::element(0.0, 1.0, 1.5);
   expect_planned(drawn);
 }
 

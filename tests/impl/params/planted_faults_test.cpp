@@ -205,5 +205,19 @@ TEST(PlantedFaultsImpl, ACopyThatDiffersInOneBitIsNamed) {
   }
 }
 
+TEST(PlantedFaultsImpl, ARouterBiasThatDiffersIsNamed) {
+  spec::ModelSpec model = tests::routed_model(0);
+  for (std::uint64_t seed = 1; !model.experts->router_bias; ++seed) model = tests::routed_model(seed);
+  for (const spec::Layout& layout : {replicate, zero1})
+    tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+      LayoutGroups groups(communicator, layout);
+      ParameterBuffers buffers =
+          allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, layout, groups.shard().rank());
+      initialise(buffers, model, 2);
+      if (communicator.rank() == 1) buffers.router_biases[0][0] = 0x1p-20;
+      EXPECT_EQ(compare_replicas(buffers, groups).odd, "rank 1");
+    });
+}
+
 }  // namespace
 }  // namespace assay::impl::planted_faults_test

@@ -45,7 +45,7 @@ Trained train(const spec::ModelSpec& model, Dtype dtype, const reference::Batch&
 
 RC_GTEST_PROP(RecomputeImpl, EverySettingGivesTheSameBits, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  const spec::ModelSpec model = seed % 2 ? tests::sparse_model(seed) : tests::tiny_model(seed);
+  const spec::ModelSpec model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed);
   const reference::Batch batch = tests::tiny_batch(model, seed);
   const auto micro = *rc::gen::inRange<std::int64_t>(1, batch.B + 1);
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);

@@ -131,6 +131,30 @@ RC_GTEST_PROP(PermuteReference, SortsStablyAndInverts, (std::uint64_t seed)) {
                        static_cast<double>(c.N * c.A - kept)) < 1e-9);
 }
 
+/// Each group of tokens is limited as if it were alone; an expert's rows are those of the groups one after
+/// the other.
+RC_GTEST_PROP(PermuteReference, GroupsAreLimitedOneByOne, (std::uint64_t seed)) {
+  const Choices c = Choices::draw(seed, 1);
+  Index groups = *rc::gen::inRange<Index>(1, c.N + 1);
+  while (c.N % groups != 0) --groups;
+  const Index of_group = c.N / groups;
+  const auto factor = draw_factor();
+  const Plan all = permute::plan(c.chosen, c.N, c.A, c.X, factor, groups);
+  Ids choices;  // that are kept, by expert and group
+  for (Index e = 0; e < c.X; ++e)
+    for (Index g = 0; g < groups; ++g) {
+      const auto first = c.chosen.begin() + g * of_group * c.A;
+      const Plan one = permute::plan(Ids(first, first + of_group * c.A), of_group, c.A, c.X, factor);
+      for (Index r = one.offsets[static_cast<std::size_t>(e)];
+           r < one.offsets[static_cast<std::size_t>(e) + 1]; ++r)
+        choices.push_back((g * of_group + one.tokens[static_cast<std::size_t>(r)]) * c.A +
+                          one.slots[static_cast<std::size_t>(r)]);
+    }
+  RC_ASSERT(all.R() == static_cast<Index>(choices.size()));
+  for (std::size_t r = 0; r < choices.size(); ++r)
+    RC_ASSERT(all.tokens[r] * c.A + all.slots[r] == choices[r]);
+}
+
 /// Weights of 1/A bring every token back.
 RC_GTEST_PROP(PermuteReference, UnpermuteInvertsPermute, (std::uint64_t seed)) {
   const Choices c = Choices::draw(seed, 1);

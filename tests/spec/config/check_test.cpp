@@ -196,6 +196,42 @@ TEST(ConfigSpec, C16RefusesLossesOfRoutersThatTheModelLacks) {
   }
 }
 
+TEST(ConfigSpec, C16RefusesWhatRoutersAloneRead) {
+  RunConfig shares, capacity;
+  shares.balance_over = load_balancing::Form::running;
+  capacity.capacity = 1.25;
+  for (const RunConfig& config : {shares, capacity}) {
+    EXPECT_EQ(refusal(config, small()).substr(0, 10), "config_c16");
+    ModelSpec sparse = small();
+    sparse.experts = Experts{.count = 4, .active = 2, .width = 8};
+    EXPECT_EQ(refusal(config, sparse), "");
+  }
+}
+
+TEST(ConfigSpec, C28RefusesACapacityBelowOne) {
+  for (const double capacity : {0.0, 1.0, 1.25, 40.0}) {
+    RunConfig config;
+    config.capacity = capacity;
+    EXPECT_EQ(refusal(config), "") << capacity;
+  }
+  for (const double capacity : {0.25, 0.99}) {
+    RunConfig config;
+    config.capacity = capacity;
+    EXPECT_EQ(refusal(config).substr(0, 10), "config_c28") << capacity;
+  }
+}
+
+TEST(ConfigSpec, C29RefusesARateOfBiasesThatTheModelLacks) {
+  RunConfig config;
+  config.bias_rate = 0.01;
+  EXPECT_EQ(refusal(config, small()).substr(0, 10), "config_c29");
+  ModelSpec model = small();
+  model.experts = Experts{.count = 4, .active = 2, .width = 8};
+  EXPECT_EQ(refusal(config, model).substr(0, 10), "config_c29");
+  model.experts->router_bias = true;
+  EXPECT_EQ(refusal(config, model), "");
+}
+
 TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {
   RunConfig config;
   config.linear = quantise::Recipe::fp8_tensor;

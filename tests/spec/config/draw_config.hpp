@@ -72,6 +72,10 @@ inline spec::RunConfig draw_config() {
   config.z_loss = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.balance = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.router_z = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.balance_over =
+      *rc::gen::element(spec::load_balancing::Form::sequence, spec::load_balancing::Form::running);
+  config.bias_rate = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.capacity = *rc::gen::arbitrary<bool>() ? 0.0 : 1 + draw_positive(1e300);
   config.schedule =
       *rc::gen::element(spec::ScheduleKind::constant, spec::ScheduleKind::cosine, spec::ScheduleKind::wsd);
   config.warmup_steps = *inRange<std::int64_t>(0, config.steps + 1);

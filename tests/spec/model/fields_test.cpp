@@ -65,10 +65,6 @@ RC_GTEST_PROP(ModelFields, ADescribedModelTrainsOnlyWithinTheAllowList, ()) {
   });
   // Of these fields some values are computed and others are not.
   if (drawn.family == Family::gpt2) computed.family = Family::llama;
-  if (computed.experts) {
-    computed.experts->router_bias = false;
-    computed.experts->groups = computed.experts->active_groups = 1;
-  }
   computed.mlp = gated(drawn.mlp) ? drawn.mlp : Mlp::swiglu;
   if (computed.rope_scaling) computed.rope_scaling->kind = RopeScalingKind::llama3;
   RC_CLASSIFY(drawn == computed);

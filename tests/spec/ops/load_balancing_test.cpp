@@ -86,6 +86,7 @@ TEST(LoadBalancingSpec, CountsChoices) {
 TEST(LoadBalancingSpec, FormsHaveNames) {
   using enum load_balancing::Form;
   EXPECT_EQ(to_string(global), "global");
+  EXPECT_EQ(to_string(running), "running");
   EXPECT_EQ(to_string(sequence), "sequence");
   EXPECT_EQ(to_string(micro_batch), "micro_batch");
   EXPECT_EQ(to_string(hugging_face), "hugging_face");

@@ -45,6 +45,13 @@ TEST(PermuteSpec, C4RejectsOtherEntries) {
   EXPECT_EQ(tests::label_of([] { permute::check_entries("x", 5, 6, 3); }), "permute_c4");
 }
 
+TEST(PermuteSpec, C5RejectsGroupsThatDoNotDivideTheTokens) {
+  EXPECT_NO_THROW(permute::check_groups(6, 3));
+  EXPECT_NO_THROW(permute::check_groups(0, 2));
+  EXPECT_EQ(tests::label_of([] { permute::check_groups(6, 4); }), "permute_c5");
+  EXPECT_EQ(tests::label_of([] { permute::check_groups(6, 0); }), "permute_c5");
+}
+
 TEST(PermuteSpec, CapacityRoundsUpAndEndsAtTheTokens) {
   EXPECT_EQ(permute::capacity(shape, 0.75), 1);   // 0.75 * 4 / 3
   EXPECT_EQ(permute::capacity(shape, 1), 2);      // 4 / 3

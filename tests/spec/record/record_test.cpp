@@ -115,6 +115,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "load_balance_worst",
                                           "load_balance_mean",
                                           "router_entropy",
+                                          "dropped_choices",
                                           "message",
                                           "final_loss",
                                           "final_steps",
@@ -144,6 +145,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   step.executed_flops = 1e12;
   step.balance_loss = step.router_z_loss = 1;
   step.load_balance_worst = step.load_balance_mean = step.router_entropy = 1.5;
+  step.dropped_choices = 0.125;
   ResumeFrom resume;
   resume.changed.emplace();
   RunEnd end;

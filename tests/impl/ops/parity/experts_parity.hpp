@@ -14,7 +14,9 @@
 #include "impl/ops/router/router.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "reference/ops/load_balancing.hpp"
+#include "reference/ops/permute.hpp"
 #include "reference/ops/router.hpp"
+#include "spec/ops/permute.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::parity {
@@ -40,18 +42,46 @@ inline spec::Experts draw_choice() {
   return how;
 }
 
+/// The same with groups of experts, of which some may be visited, and a router bias.
+inline spec::Experts draw_steered_choice() {
+  spec::Experts how = draw_choice();
+  how.groups = *rc::gen::element<Index>(1, 2, 4, 8, 40);
+  if (how.groups > 1) {
+    how.count = how.groups * *rc::gen::inRange<Index>(2, 9);
+    how.active_groups = 1 + *rc::gen::inRange<Index>(0, 1000) % how.groups;
+    how.active = 1 + *rc::gen::inRange<Index>(0, 1000) %
+                         std::min<Index>(how.active_groups * (how.count / how.groups), 9);
+  }
+  how.router_bias = *rc::gen::arbitrary<bool>();
+  return how;
+}
+
+/// Undefined where the model has none. Half are 0, so that experts with equal scores tie; no two others are
+/// equal.
+inline at::Tensor draw_bias(const spec::Experts& how, std::uint64_t seed) {
+  if (!how.router_bias) return {};
+  const at::Tensor bias = tests::normal({how.count}, seed, at::kDouble);
+  return at::where(bias > 0, bias, at::zeros_like(bias));
+}
+
 inline reference::Tensor<double> identity(Index X) { return exact(at::eye(X, at::kDouble)); }
 
-/// Logits are multiples of 1/4: equal ones are equal in every type, others give scores apart.
+/// Logits are multiples of 1/4: equal ones are equal in every type, others give scores apart. Sums of scores
+/// and biases are equal where their terms are, else apart by more than fp64 rounds: with logits of one sign
+/// no two sigmoids add up to 1.
 inline void router_matches_reference(at::Device device) {
-  const spec::Experts how = draw_choice();
+  const bool steered = *rc::gen::arbitrary<bool>();
+  const spec::Experts how = steered ? draw_steered_choice() : draw_choice();
   const Index N = *rc::gen::inRange<Index>(0, 40), X = how.count, A = how.active;
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-  const auto type = *rc::gen::element(at::kFloat, at::kDouble);
-  const at::Tensor logits = (tests::normal({N, X}, seed, at::kDouble) * 6).round().clamp(-20, 20) / 4;
-  const auto wanted =
-      reference::router::forward(exact(logits), identity(X), reference::Tensor<double>({0}), how);
-  const router::Choice got = router::forward(logits.to(type).to(device, false, /*copy=*/true), how);
+  const auto type = steered ? at::kDouble : *rc::gen::element(at::kFloat, at::kDouble);
+  const at::Tensor drawn = (tests::normal({N, X}, seed, at::kDouble) * 6).round().clamp(-20, 20) / 4,
+                   logits = steered ? drawn.abs().neg() : drawn, bias = draw_bias(how, seed + 7);
+  const auto wanted = reference::router::forward(
+      exact(logits), identity(X), bias.defined() ? exact(bias) : reference::Tensor<double>({0}), how);
+  const router::Choice got =
+      router::forward(logits.to(type).to(device, false, /*copy=*/true), how, /*groups=*/1,
+                      /*keep_logits=*/false, bias.defined() ? bias.to(type).to(device) : bias);
   const at::Tensor experts = got.experts.cpu();
   RC_ASSERT(experts.numel() == static_cast<Index>(wanted.chosen.size()));
   for (Index i = 0; i < experts.numel(); ++i)
@@ -109,7 +139,7 @@ inline void router_losses_match_reference(at::Device device) {
       router::forward(logits.to(type).to(device, false, /*copy=*/true), how, G, router::keeps_logits(how, z));
   RC_ASSERT(got.logits.defined() == (z > 0 && how.scoring == spec::Scoring::sigmoid));
   const at::Tensor counts = got.counts.cpu(), sums = router::losses(got, how, tokens).cpu();
-  RC_ASSERT(counts.sizes() == at::IntArrayRef({G, X}) && sums.sizes() == at::IntArrayRef({3 + X}));
+  RC_ASSERT(counts.sizes() == at::IntArrayRef({G, X}) && sums.sizes() == at::IntArrayRef({4 + X}));
   const double* sum = sums.const_data_ptr<double>();
   for (Index e = 0; e < X; ++e) {
     Index of_all = 0;
@@ -118,8 +148,9 @@ inline void router_losses_match_reference(at::Device device) {
       RC_ASSERT(counts.const_data_ptr<std::int32_t>()[g * X + e] == count);
       of_all += count;
     }
-    RC_ASSERT(sum[3 + e] == static_cast<double>(of_all));
+    RC_ASSERT(sum[4 + e] == static_cast<double>(of_all));
   }
+  RC_ASSERT(sum[3] == 0);  // every choice has a row
 
   // Of a probability: exp, its argument of up to 10, two sums of X, two divisions; and of the logarithm of a
   // row's sum, to which the largest logit is added.
@@ -128,6 +159,22 @@ inline void router_losses_match_reference(at::Device device) {
       rounding.gamma(2 * static_cast<double>(X) + static_cast<double>(A) + 8 + 3 * rounding.exponential + 20);
   const auto of_lse = [&](Index n) { return relative * (2 + 2 * std::abs(of_z.lse(n))); };
   const auto sum_of = [&](double terms) { return rounding.gamma(static_cast<double>(terms) + 5); };
+  // Where shares are of more than these tokens: sums of probabilities in place of the balance loss.
+  const Index kept = *rc::gen::inRange<Index>(0, N * A + 1);
+  const at::Tensor ends = at::full({X}, kept, at::TensorOptions(device).dtype(at::kInt)),
+                   apart = router::losses(got, how, tokens, ends, /*probabilities=*/true).cpu();
+  RC_ASSERT(apart.sizes() == at::IntArrayRef({4 + 2 * X}));
+  RC_ASSERT(tests::same_bits(apart.narrow(0, 1, 2), sums.narrow(0, 1, 2)));
+  RC_ASSERT(tests::same_bits(apart.narrow(0, 4, X), sums.narrow(0, 4, X)));
+  const double* with_probabilities = apart.const_data_ptr<double>();
+  RC_ASSERT(with_probabilities[0] == 0 && with_probabilities[3] == static_cast<double>(N * A - kept));
+  for (Index e = 0; e < X; ++e) {
+    double of_expert = 0;
+    for (Index n = 0; n < N; ++n) of_expert += p(n, e);
+    RC_ASSERT(std::abs(with_probabilities[4 + X + e] - of_expert / Z) <=
+              (relative + sum_of(static_cast<double>(N))) * (1 + relative) * of_expert / Z);
+  }
+
   const double expected = reference::load_balancing::forward(p, f, A, Z);
   RC_ASSERT(std::abs(sum[0] - expected) <=
             (relative + sum_of(static_cast<double>(N * X))) * (1 + relative) * expected);
@@ -149,12 +196,19 @@ inline void router_losses_match_reference(at::Device device) {
 
   const auto out = *rc::gen::element(type, type == at::kFloat ? at::kBFloat16 : type);
   const at::Tensor dweights = tests::normal({N, A}, seed + 1, type, 1.0 / static_cast<double>(N));
-  const auto dp = reference::load_balancing::backward(balance, f, N, A, Z),
+  const bool given = *rc::gen::arbitrary<bool>();  // shares of more than these tokens
+  const at::Tensor shares = tests::normal({1, X}, seed + 2, at::kDouble).abs();
+  const auto dp = reference::load_balancing::backward(balance, given ? exact(shares / shares.sum()) : f, N, A,
+                                                      Z),
              dl = reference::load_balancing::z_backward(z, exact(logits), of_z.lse, Z);
   const auto gradient =
       reference::router::backward(exact(dweights), dp, dl, wanted, exact(logits), identity(X), how);
   const at::Tensor dlogits =
-      router::backward(dweights.to(device), got, how, out, {.balance = balance, .z = z, .tokens = tokens});
+      router::backward(dweights.to(device), got, how, out,
+                       {.balance = balance,
+                        .z = z,
+                        .tokens = tokens,
+                        .shares = given ? (shares / shares.sum()).view({X}).to(device) : at::Tensor()});
   const double store = tests::rounding_of(out).store;
   expect_close(values(dlogits), values(gradient.dx), tests::each(gradient.dx.size(), [&](Index i) {
                  const Index n = i / X;
@@ -211,6 +265,59 @@ inline void permute_is_a_stable_sort(at::Device device) {
   const tests::Rounding rounding = tests::rounding_of(type);
   const auto sum = exact(base.to(at::kDouble) + x.to(at::kDouble) * static_cast<double>(A));
   const auto terms = exact(base.to(at::kDouble).abs() + x.to(at::kDouble).abs() * static_cast<double>(A));
+  const at::Tensor combined = permute::combine(base.to(device), gathered, order);
+  ASSAY_RC_CLOSE(values(combined), values(sum), tests::each(sum.size(), [&](Index i) {
+                   return rounding.stored(sum[i], rounding.gamma(static_cast<double>(A + 1)) * terms[i]);
+                 }));
+}
+
+/// The first `most` rows of each expert from each group of tokens, in the order of slots; the others stand
+/// behind all of them and take no part.
+inline void limited_order_is_the_references_plan(at::Device device) {
+  const Index G = *rc::gen::inRange<Index>(1, 6), of_group = *rc::gen::element<Index>(1, 2, 7, 90),
+              N = G * of_group, X = *rc::gen::element<Index>(1, 2, 7, 64, 300),
+              A = 1 + *rc::gen::inRange<Index>(0, 100) % std::min<Index>(X, 5),
+              D = *rc::gen::element<Index>(1, 8, 72);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto type = tests::draw_dtype();
+  const double factor = *rc::gen::element(0.3, 1.0, 1.25, 2.0, 100.0);
+  // Of few experts most of the time.
+  const at::Tensor logits = tests::normal({N, X}, seed, at::kDouble) - at::arange(X, at::kDouble) * 0.3;
+  spec::Experts how;
+  how.count = X, how.active = A;
+  const router::Choice choice = router::forward(logits.clone().to(device), how, G);
+  const at::Tensor experts = choice.experts.cpu();
+  reference::Ids chosen(experts.const_data_ptr<std::int32_t>(),
+                        experts.const_data_ptr<std::int32_t>() + experts.numel());
+  const auto plan = reference::permute::plan(chosen, N, A, X, factor, G);
+  const Index most = spec::permute::capacity({.N = of_group, .A = A, .X = X}, factor);
+  const permute::Order order =
+      permute::limited(permute::order(choice.experts, X), choice.experts, choice.counts, most);
+  const at::Tensor slots = order.slots.cpu(), rows = order.rows.cpu(), ends = order.ends.cpu();
+  const auto* slot = slots.const_data_ptr<std::int32_t>();
+  for (Index i = 0; i < N * A; ++i)
+    RC_ASSERT(rows.const_data_ptr<std::int32_t>()[i] == plan.rows[static_cast<std::size_t>(i)]);
+  for (Index e = 0; e < X; ++e)
+    RC_ASSERT(ends.const_data_ptr<std::int32_t>()[e] == plan.offsets[static_cast<std::size_t>(e) + 1]);
+  std::vector<Index> seen(slot, slot + N * A);
+  for (Index r = 0; r < plan.R(); ++r)
+    RC_ASSERT(slot[r] ==
+              plan.tokens[static_cast<std::size_t>(r)] * A + plan.slots[static_cast<std::size_t>(r)]);
+  std::sort(seen.begin(), seen.end());
+  for (Index i = 0; i < N * A; ++i) RC_ASSERT(seen[static_cast<std::size_t>(i)] == i);
+  const auto dropped = router::losses(choice, how, 1, order.ends).cpu();
+  RC_ASSERT(dropped.const_data_ptr<double>()[3] == static_cast<double>(N * A - plan.R()));
+
+  const at::Tensor x = tests::normal({N, D}, seed + 1, type), base = tests::normal({N, D}, seed + 2, type);
+  at::Tensor gathered = permute::gather(x.to(device), order);
+  const at::Tensor by_row = x.index_select(0, slots.narrow(0, 0, plan.R()).to(at::kLong).div(A, "floor"));
+  RC_ASSERT(tests::same_bits(gathered.narrow(0, 0, plan.R()), by_row));
+  // What was dropped is not read.
+  gathered.narrow(0, plan.R(), N * A - plan.R()).fill_(std::numeric_limits<double>::quiet_NaN());
+  const tests::Rounding rounding = tests::rounding_of(type);
+  const at::Tensor kept = rows.ge(0).sum(1, true).to(at::kDouble);
+  const auto sum = exact(base.to(at::kDouble) + x.to(at::kDouble) * kept);
+  const auto terms = exact(base.to(at::kDouble).abs() + x.to(at::kDouble).abs() * kept);
   const at::Tensor combined = permute::combine(base.to(device), gathered, order);
   ASSAY_RC_CLOSE(values(combined), values(sum), tests::each(sum.size(), [&](Index i) {
                    return rounding.stored(sum[i], rounding.gamma(static_cast<double>(A + 1)) * terms[i]);

@@ -46,6 +46,26 @@ inline std::map<std::string, Check> training_checks() {
       {"loss.z_loss", changes({}, {"", "loss.z_loss=0.01"}, later_losses)},
       {"experts.balance", of_routers("experts.balance=0.5")},
       {"experts.router_z", of_routers("experts.router_z=0.05")},
+      {"experts.balance_over", of_routers("experts.balance_over=global_batch")},
+      {"experts.bias_rate",
+       [](Workshop& shop) {
+         differ(shop, {"model.name=" + shop.folder("biased.toml")},
+                {"", "experts.bias_rate=0.5"}, later_losses);
+         EXPECT_NE(shop.train({"experts.bias_rate=0.5"}).refusal.find("has no router bias"),
+                   std::string::npos);
+       }},
+      {"experts.capacity",
+       [](Workshop& shop) {
+         of_routers("experts.capacity=1")(shop);
+         const auto dropped = [](const Outcome& o) {
+           return o.run.steps.back().dropped_choices.value_or(-1);
+         };
+         const std::string experts = "model.name=" + shop.folder("experts.toml");
+         EXPECT_EQ(dropped(shop.train({experts})), -1);
+         EXPECT_GT(dropped(shop.train({experts, "experts.capacity=1"})), 0);
+         EXPECT_EQ(dropped(shop.train({experts, "experts.capacity=2"})), 0);  // all tokens of a sequence
+         EXPECT_NE(shop.train({experts, "experts.capacity=1"}).printed.find("dropped"), std::string::npos);
+       }},
       {"schedule.kind",
        changes({"-schedule.decay_steps"},
                {"schedule.kind=wsd", "schedule.kind=cosine", "schedule.kind=constant"}, rates_and_losses)},

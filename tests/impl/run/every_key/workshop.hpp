@@ -66,6 +66,8 @@ class Workshop {
     model("model", "llama", 1);
     model("other", "qwen3", 2);
     model("experts", "mixtral", 1, "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\n");
+    model("biased", "mixtral", 1,
+          "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\nrouter_bias = true\nscoring = \"sigmoid\"\n");
     // As uint32 the ids are 7 i mod 250; as uint16 there is a 0 between any two.
     std::vector<std::uint32_t> ids(400);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(7 * i % 250);
