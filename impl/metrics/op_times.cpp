@@ -24,6 +24,8 @@ StepOp gemm_under_way() {
   switch (current_component().value_or(embedding)) {
     case qkv:
       return StepOp::qkv;
+    case spec::FlopComponent::latent_projections:
+      return StepOp::latent_projections;
     case attention_output:
       return StepOp::attention_output;
     case gate_up:

@@ -14,9 +14,8 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
              const spec::LinearPrecision& linear, const TensorParallel& tensor)
     : model_(model),
       parameters_(parameters),
-      rope_table_(
-          rope::table(spec::rope::inverse_frequencies(model.head_dim, model.rope_theta, model.rope_scaling),
-                      context, compute, device)),
+      rope_table_(rope::table(spec::rope::inverse_frequencies(model), context, compute, device,
+                              spec::rope::form_of(model).factor)),
       recompute_(recompute),
       linear_(linear),
       compute_(compute),

@@ -91,6 +91,14 @@ at::Tensor TensorOps::by_head(const at::Tensor& x) const {
   return x.view({context_.batch.B, context_.batch.T, -1, model().head_dim});
 }
 
+at::Tensor TensorOps::by_value_head(const at::Tensor& x) const {
+  return x.view({context_.batch.B, context_.batch.T, model().heads, -1});
+}
+
+at::Tensor TensorOps::heads_of(const at::Tensor& qkv) const {
+  return model().latent ? qkv.view({context_.batch.B, context_.batch.T, -1}) : by_head(qkv);
+}
+
 at::Tensor TensorOps::by_token(const at::Tensor& x) const {
   return x.view({context_.batch.B * context_.batch.T, -1});
 }
@@ -166,11 +174,11 @@ void TensorOps::embedding_backward(const Site& site, const Tensor& dx, const Gra
 spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor& x, const Vector& gain,
                                                   const Weight& weight, ReadBy readers) {
   if (weight.recipe == Recipe::none) {
-    auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, model().norm_eps); });
+    auto norm = run(site, {}, [&] { return rms_norm::forward(x, gain, norm_eps(site)); });
     return {{std::move(norm.y), {}}, std::move(norm.rstd)};
   }
   auto norm = run(site, {}, [&] {
-    return quantise::norm(x, gain, model().norm_eps, quantisation(weight.recipe, Role::activation),
+    return quantise::norm(x, gain, norm_eps(site), quantisation(weight.recipe, Role::activation),
                           orientation(readers));
   });
   return {{{}, std::move(norm.y)}, std::move(norm.rstd)};
@@ -265,7 +273,8 @@ void TensorOps::rope(const Site& site, Tensor& qkv) {
 
 TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
   return run(site, {}, [&] {
-    return Attention{attention::forward(by_head(qkv), model().heads, model().kv_heads, mask())};
+    return Attention{
+        attention::forward(heads_of(qkv), model().heads, model().kv_heads, mask(), attention_form())};
   });
 }
 
@@ -276,8 +285,8 @@ TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attentio
 
 at::Tensor TensorOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
   return run(site, {}, [&] {
-    return by_token(attention::backward(by_head(dy), by_head(qkv), saved.forward, model().heads,
-                                        model().kv_heads, mask()));
+    return by_token(attention::backward(by_value_head(dy), heads_of(qkv), saved.forward, model().heads,
+                                        model().kv_heads, mask(), attention_form()));
   });
 }
 

@@ -176,6 +176,13 @@ class TensorOps {
                             ReadBy readers);
   Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+
+  spec::step::LatentSplit<TensorOps> latent_split(const Site& site, const Tensor& down);
+  Tensor latent_join(const Site& site, Tensor key_value, Tensor shared_key);
+  Tensor latent_expand(const Site& site, const Tensor& query, const Tensor& key_value,
+                       const Tensor& shared_key);
+  spec::step::LatentGradient<TensorOps> latent_expand_backward(const Site& site, Tensor d_qkv);
+
   Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
   spec::step::GateGradient<TensorOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up,
                                                     Operand kept, const Weight& gate_up_weight,
@@ -235,6 +242,12 @@ class TensorOps {
   cross_entropy::Partial loss_sums(const at::Tensor& logits, const at::Tensor& targets);
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
+  at::Tensor by_value_head(const at::Tensor& x) const;  ///< [N, H W] as [B, T, H, W]
+  at::Tensor heads_of(const at::Tensor& qkv) const;     ///< q | k | v as attention takes them
+  attention::Form attention_form() const;
+  double norm_eps(const Site& site) const {
+    return site.latent ? model().latent->norm_eps : model().norm_eps;
+  }
   at::Tensor by_token(const at::Tensor& x) const;  ///< and back
 
   const Context context_;

@@ -371,7 +371,8 @@ void add_machine_and_run(std::vector<Key>& all) {
   for (const Recompute each : all_recomputes) recomputes.emplace_back(to_string(each), each);
   all.push_back(choice<Recompute>("memory.recompute", &C::recompute, recomputes,
                                   "What backward computes again instead of keeping it: nothing, values of "
-                                  "norms and SwiGLU, attention's forward too, or a block from its input"));
+                                  "norms and SwiGLU, latent attention's q, k and v too (mla_up), "
+                                  "attention's forward too, or a block from its input"));
   all.push_back(
       choice<DataParallel>("parallel.data", &C::data_parallel,
                            {{"replicate", DataParallel::replicate},

@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/latent_attention.hpp"
 
 namespace assay::spec {
 
@@ -154,6 +155,13 @@ ExecutedFlops executed_flops(const ModelSpec& model, const std::vector<std::int6
     const auto component = static_cast<FlopComponent>(i);
     if (runs_again(component, recompute))
       count(component, ExecutedPass::recompute) += count(component, forward);
+  }
+  if (model.latent && (recompute == Recompute::mla_up || recompute == Recompute::attention)) {
+    const Count up =
+                    model.layers * latent_attention::up_flops(latent_attention::shape_of(model, 1, T)).matmul,
+                direct = exact.at(qkv, Pass::forward);  // queries that are not compressed
+    count(qkv, ExecutedPass::recompute).needed += direct;
+    count(latent_projections, ExecutedPass::recompute).needed += up - direct;
   }
   if (recompute == Recompute::block)
     for (const FlopComponent experts : {routed_experts, shared_experts}) {

@@ -1,5 +1,7 @@
 #include "spec/memory/attention.hpp"
 
+#include <algorithm>
+
 #include "spec/memory/document_slots.hpp"
 #include "spec/ops/attention.hpp"
 
@@ -23,6 +25,13 @@ void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, st
   if (m.heads == m.kv_heads) return;
   for (const char* name : {"dk_of_heads", "dv_of_heads"})
     out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
+}
+
+/// Of heads whose values are not as wide as their keys, FlashAttention takes none and cuDNN these: up to 128
+/// entries, and the pair that DeepSeek-V3 has.
+bool cudnn_takes_widths(const ModelSpec& m) {
+  const std::int64_t E = m.head_dim, W = m.value_dim();
+  return E == W || std::max(E, W) <= 128 || (E == 192 && W == 128);
 }
 
 /// Thread blocks add to an fp32 dq in any order. In a fixed order the gradient of all scores takes its place.
@@ -60,10 +69,11 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 /// FlashAttention has heads of at most 256 entries. It alone takes documents, and a window that leaves
 /// something out.
 AttentionKernel attention_kernel(const Setting& s) {
+  const ModelSpec& m = s.model;
   const bool flash_alone = s.documents || attention::window_within(s.model.window, s.sequence_length) > 0;
   if (s.machine == Machine::cpu) return s.plain_attention ? AttentionKernel::math : AttentionKernel::loops;
-  if (s.dtype != Dtype::bf16 || s.plain_attention || s.model.head_dim % 8 != 0 ||
-      (flash_alone && s.model.head_dim > 256))
+  if (s.dtype != Dtype::bf16 || s.plain_attention || m.head_dim % 8 != 0 || m.value_dim() % 8 != 0 ||
+      (flash_alone && (m.head_dim > 256 || m.value_dim() != m.head_dim)) || !cudnn_takes_widths(m))
     return AttentionKernel::math;
   return flash_alone || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
 }

@@ -110,7 +110,7 @@ Fit fit(const Setting& setting, const Count& capacity) {
   fit.asked = peak_of(setting) <= capacity;
   if (fit.asked) return fit;
   fit.smaller_micro = largest_micro(setting, setting.recompute, capacity);
-  for (const Recompute recompute : all_recomputes) {  // from the fewest FLOPs to the most
+  for (const Recompute recompute : recomputes_of(setting.model)) {  // from the fewest FLOPs to the most
     Setting other = setting;
     other.recompute = recompute;
     const Count peak = peak_of(other);

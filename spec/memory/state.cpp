@@ -83,8 +83,8 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
       hold("rounded_shards", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
   }
   hold_twins(s, held, ledger);
-  hold("rope_cosine", {s.sequence_length, s.model.head_dim / 2}, statistic);
-  hold("rope_sine", {s.sequence_length, s.model.head_dim / 2}, statistic);
+  for (const char* name : {"rope_cosine", "rope_sine"})
+    hold(name, {s.sequence_length, s.model.rope_dim() / 2}, statistic);
   return held;
 }
 

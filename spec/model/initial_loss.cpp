@@ -67,7 +67,9 @@ double beyond_linear(double x) { return x < 1e-4 ? x * x / 2 : std::expm1(x) - x
 }  // namespace
 
 std::string without_initial_loss(const ModelSpec& model) {
-  return model.experts ? "a mixture of experts" : untrainable_feature(model);
+  return model.experts  ? "a mixture of experts"
+         : model.latent ? "latent attention"
+                        : untrainable_feature(model);
 }
 
 InitialLoss expected_initial_loss(const ModelSpec& model, const TokenStatistics& b) {

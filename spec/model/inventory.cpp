@@ -138,7 +138,7 @@ class Writer {
       to_.add(at + "q_a_layernorm.weight", {a.query_rank}, Role::norm);
       to_.add(at + "q_b_proj.weight", {H * E, a.query_rank}, Role::query_up);
     } else {
-      to_.add(at + "q_proj.weight", {H * E, D}, Role::query);
+      to_.add(at + "q_proj.weight", {H * E, D}, Role::query_up);
     }
     to_.add(at + "kv_a_proj_with_mqa.weight", {a.key_value_rank + a.rope_dim, D}, Role::key_value_down);
     to_.add(at + "kv_a_layernorm.weight", {a.key_value_rank}, Role::norm);

@@ -26,7 +26,7 @@ enum class Role {
   positions,        ///< learned position table
   query_key_value,  ///< one matrix for the three (GPT-2)
   query_down,       ///< latent attention: D to Cq
-  query_up,         ///< Cq to H E
+  query_up,         ///< Cq to H E; D to H E where queries are not compressed
   key_value_down,   ///< D to Ckv + R
   key_value_up,     ///< Ckv to H (E - R + W)
   router,

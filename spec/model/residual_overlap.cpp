@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "spec/ops/rope.hpp"
 #include "spec/ops/swiglu.hpp"
 
 namespace assay::spec {
@@ -90,7 +91,10 @@ ResidualOverlap residual_overlap(const ModelSpec& model, const TokenStatistics& 
                         swiglu::activation_of(model.mlp));
   const double c = batch.input_collision;
 
-  auto groups = groups_of(batch.sequence_length, model.qk_norm ? 1 : projected * projected, variance);
+  // Turned queries and keys are both longer by rope's factor.
+  const double scores =
+      (model.qk_norm ? 1 : projected * projected) * std::pow(rope::attention_factor(model.rope_scaling), 4);
+  auto groups = groups_of(batch.sequence_length, scores, variance);
   double same = variance, different = 0;  // overlaps of positions of two sequences
   // (mean 1/rms)^2: what normalisation does to the overlap of two positions drawn at random.
   const auto norm = [&] {

@@ -21,10 +21,6 @@ template <class T>
 constexpr auto only_value(T value, const char* feature) {
   return [value, feature](const T& given) { return given == value ? std::string() : feature; };
 }
-/// Nothing of this part is computed, whatever its fields.
-constexpr auto none_of(const char* feature) {
-  return [feature](const auto& part) { return part ? std::string(feature) : std::string(); };
-}
 
 /// The reference computes every value; the trainer those that `said` lets pass.
 constexpr auto by_reference_alone(auto said) {
@@ -47,20 +43,30 @@ std::string first_refusal(const Part& part, const Entries& entries, Computer by)
   return feature;
 }
 
-constexpr std::tuple computed_scaling = {
-    of(&RopeScaling::kind, by_reference_alone([](RopeScalingKind kind) {
-      return kind == RopeScalingKind::llama3 ? "" : "rope scaling of kind " + std::string(to_string(kind));
-    })),
-    of(&RopeScaling::factor, any_value), of(&RopeScaling::low_freq_factor, any_value),
-    of(&RopeScaling::high_freq_factor, any_value), of(&RopeScaling::original_context, any_value),
-    // Of yarn alone, which is refused or computed by its kind.
-    of(&RopeScaling::beta_fast, any_value), of(&RopeScaling::beta_slow, any_value),
-    of(&RopeScaling::mscale, any_value), of(&RopeScaling::mscale_all_dim, any_value),
-    of(&RopeScaling::attention_factor, any_value)};
+constexpr std::tuple computed_scaling = {of(&RopeScaling::kind, any_value),
+                                         of(&RopeScaling::factor, any_value),
+                                         of(&RopeScaling::low_freq_factor, any_value),
+                                         of(&RopeScaling::high_freq_factor, any_value),
+                                         of(&RopeScaling::original_context, any_value),
+                                         of(&RopeScaling::beta_fast, any_value),
+                                         of(&RopeScaling::beta_slow, any_value),
+                                         of(&RopeScaling::mscale, any_value),
+                                         of(&RopeScaling::mscale_all_dim, any_value),
+                                         of(&RopeScaling::attention_factor, any_value)};
 static_assert(covers(scaling_fields, computed_scaling), "say what the trainer computes of the new field");
 
 constexpr auto scaling_computed = [](const std::optional<RopeScaling>& given, Computer by) {
   return given ? first_refusal(*given, computed_scaling, by) : std::string();
+};
+
+constexpr std::tuple computed_latent = {
+    of(&LatentAttention::query_rank, any_value),  of(&LatentAttention::key_value_rank, any_value),
+    of(&LatentAttention::rope_dim, any_value),    of(&LatentAttention::value_dim, any_value),
+    of(&LatentAttention::interleaved, any_value), of(&LatentAttention::norm_eps, any_value)};
+static_assert(covers(latent_fields, computed_latent), "say what the trainer computes of the new field");
+
+constexpr auto latent_computed = [](const std::optional<LatentAttention>& given, Computer by) {
+  return given ? first_refusal(*given, computed_latent, by) : std::string();
 };
 
 constexpr std::tuple computed_experts = {
@@ -85,7 +91,7 @@ constexpr auto gated_mlp = [](Mlp mlp) { return gated(mlp) ? std::string() : "a 
 
 /// What trainer and reference compute, in the order in which a model's features are refused.
 constexpr std::tuple computed = {
-    of(&ModelSpec::latent, by_reference_alone(none_of("latent attention"))),
+    of(&ModelSpec::latent, latent_computed),
     of(&ModelSpec::experts, experts_computed),
     of(&ModelSpec::multi_token_layers, only_value<std::int64_t>(0, "multi-token prediction")),
     of(&ModelSpec::norm, only_value(Norm::rms_norm, "layer_norm")),

@@ -42,10 +42,10 @@ Flops projections(const Shape& s, const Linear& linear, const Norm& norm) {
 /// The turned entries: of all query heads and of the one shared key.
 rope::Shape turned(const Shape& s) { return {.B = s.B, .T = s.T, .H = s.H + 1, .E = s.R}; }
 
-/// What `expand` moves in either direction: turned entries of q in and out, the keys' other entries and the
-/// shared key on one side and whole keys on the other, values on both; the table of angles.
+/// What `expand` moves in either direction: queries and values on both sides, the keys' other entries and the
+/// shared key on one side and whole keys on the other; the table of angles.
 Count moved_bytes(const Shape& s, std::int64_t element, std::int64_t table) {
-  const Count q = 2 * Count(s.H) * s.R, k = Count(s.H) * (s.E - s.R) + s.R + Count(s.H) * s.E,
+  const Count q = 2 * Count(s.H) * s.E, k = Count(s.H) * (s.E - s.R) + s.R + Count(s.H) * s.E,
               v = 2 * Count(s.H) * s.W;
   return tokens(s) * ((q + k + v) * element + Count(s.R) * table);
 }
@@ -110,6 +110,10 @@ Count expand_forward_bytes(const Shape& s, std::int64_t element, std::int64_t ta
 
 Count expand_backward_bytes(const Shape& s, std::int64_t element, std::int64_t table) {
   return moved_bytes(s, element, table);
+}
+
+Count split_bytes(const Shape& s, std::int64_t element) {
+  return 2 * tokens(s) * (Count(s.Ckv) + s.R) * element;
 }
 
 Flops forward_flops(const Shape& s, const attention::Mask& mask) {

@@ -41,10 +41,13 @@ double score_factor(const std::optional<RopeScaling>& scaling);
 /// Of the step `expand`: q, k and v of every head from the up projections and the shared key.
 Flops expand_forward_flops(const Shape& shape);   ///< vector: 3*B*T*(H + 1)*R
 Flops expand_backward_flops(const Shape& shape);  ///< vector: 3*B*T*(H + 1)*R + B*T*H*R
-/// Compulsory traffic of `expand`; q is turned in place. Unit: [B]. `element` = bytes of q, k, v and their
-/// gradients; `table` = bytes of one cosine or sine.
+/// Compulsory traffic of `expand`, which leaves q, k and v side by side. Unit: [B]. `element` = bytes of q,
+/// k, v and their gradients; `table` = bytes of one cosine or sine.
 Count expand_forward_bytes(const Shape& shape, std::int64_t element, std::int64_t table);
 Count expand_backward_bytes(const Shape& shape, std::int64_t element, std::int64_t table);
+
+/// Traffic of taking the two parts of key-value down apart, and of joining their gradients. Unit: [B].
+Count split_bytes(const Shape& shape, std::int64_t element);
 
 /// FLOPs of the model, for MFU: the sums over all steps of the page.
 Flops forward_flops(const Shape& shape, const attention::Mask& mask);

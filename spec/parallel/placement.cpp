@@ -52,6 +52,10 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
   });
   // placement_c9
   require(!m.experts, "placement_c9", [&] { return degree() + ": experts are not split over tensor ranks"; });
+  // placement_c20
+  require(!m.latent, "placement_c20", [&] {
+    return degree() + ": latent attention is not split over tensor ranks; set parallel.tensor = 1";
+  });
 }
 
 ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {

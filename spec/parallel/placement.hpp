@@ -20,7 +20,8 @@ struct TensorRank {
 /// do). `tokens`: of a micro-batch, whose residual stream the ranks hold in equal parts. Errors: SpecError
 /// placement_c1 (degree below 1), placement_c2 (heads), placement_c3 (KV heads), placement_c4 (inner width of
 /// the MLP), placement_c5 (vocabulary), placement_c6 (tokens), placement_c7 (biases behind a row-parallel
-/// GEMM), placement_c8 (a norm of queries and keys across heads), placement_c9 (experts).
+/// GEMM), placement_c8 (a norm of queries and keys across heads), placement_c9 (experts),
+/// placement_c20 (latent attention).
 void check_tensor_ranks(const ModelSpec& model, std::int64_t ranks, std::int64_t tokens);
 
 /// The model that one of `ranks` tensor ranks computes: H/t heads, K/t KV heads but at least one, an MLP of

@@ -3,6 +3,7 @@
 // and what backward computes again. Every tensor lives exactly as long as it is held here: on paper that is
 // the memory plan, in the trainer the allocator's work.
 #include "spec/step/experts.hpp"
+#include "spec/step/latent_attention.hpp"
 
 namespace assay::spec::step {
 
@@ -33,31 +34,43 @@ typename Ops::Tensor row_parallel(Ops& ops, const Site& site, const typename Ops
   return sum;
 }
 
+/// q | k | v of every head, turned, from the block's normed rows by one projection.
+template <OpSet Ops>
+typename Ops::Tensor grouped_forward(Ops& ops, typename Ops::Operand normed,
+                                     const DecoderWeights<Ops>& weights, bool keep,
+                                     BlockActivations<Ops>& saved) {
+  const bool qk_norm = ops.model().qk_norm;
+  typename Ops::Operand rows = all_rows(ops, site::qkv, normed);
+  typename Ops::Tensor qkv =
+      ops.linear(qk_norm ? site::qkv_raw : site::qkv, rows, weights.qkv, weights.qkv_bias);
+  rows = {};
+  if (keep) saved.normed = ops.kept(normed);
+  normed = {};
+  if (qk_norm) {
+    QkNormed<Ops> turned = ops.qk_norm_rope(site::qk_norm_rope, qkv, weights.q_norm, weights.k_norm);
+    saved.qkv_raw = std::exchange(qkv, std::move(turned.qkv));
+    saved.qk_rstd = std::move(turned.rstd);
+  } else {
+    ops.rope(site::rope, qkv);
+  }
+  return qkv;
+}
+
 template <OpSet Ops>
 typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
                                        const DecoderWeights<Ops>& weights, Recompute recompute,
                                        BlockActivations<Ops>& saved) {
-  const bool qk_norm = ops.model().qk_norm, keep = recompute == Recompute::none,
+  const bool latent = weights.key_value_down.defined(), keep = recompute == Recompute::none,
              keep_attention = recompute < Recompute::attention;
-  Normed<Ops> norm =
-      ops.rms_norm(site::norm_attention, x, weights.norm_attention, weights.qkv, readers(keep));
-  typename Ops::Operand rows = all_rows(ops, site::qkv, norm.y);
-  typename Ops::Tensor qkv =
-      ops.linear(qk_norm ? site::qkv_raw : site::qkv, rows, weights.qkv, weights.qkv_bias);
-  rows = {};
+  Normed<Ops> norm = ops.rms_norm(site::norm_attention, x, weights.norm_attention,
+                                  latent ? weights.key_value_down : weights.qkv, readers(keep));
   saved.x = x;
   saved.rstd = norm.rstd;
-  if (keep) saved.normed = ops.kept(norm.y);
-  norm.y = {};
-  if (qk_norm) {
-    QkNormed<Ops> normed = ops.qk_norm_rope(site::qk_norm_rope, qkv, weights.q_norm, weights.k_norm);
-    saved.qkv_raw = std::exchange(qkv, std::move(normed.qkv));
-    saved.qk_rstd = std::move(normed.rstd);
-  } else {
-    ops.rope(site::rope, qkv);
-  }
-  saved.qkv = qkv;
+  typename Ops::Tensor qkv = latent ? latent_forward(ops, std::move(norm.y), weights, keep, saved)
+                                    : grouped_forward(ops, std::move(norm.y), weights, keep, saved);
   saved.attention = ops.attention(site::attention, qkv);
+  if (!latent || recompute < Recompute::mla_up) saved.qkv = qkv;
+  qkv = typename Ops::Tensor{};
   const typename Ops::Operand attended =
       ops.attention_operand(site::attention_output, saved.attention, weights.output, readers(keep_attention));
   if (keep_attention) saved.attended = ops.kept(attended);
@@ -200,8 +213,8 @@ void output_weight_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, Ou
   of = {};
 }
 
-/// The gradient of qkv before rope; with qk_norm, behind it. With several tensor ranks the gradient of the
-/// output's weight is left to the caller, who hides a collective behind it.
+/// The gradient of qkv before rope; with qk_norm and of latent attention, behind it. With several tensor
+/// ranks the gradient of the output's weight is left to the caller, who hides a collective behind it.
 template <OpSet Ops>
 typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx, Gathering<Ops> upstream,
                                         const DecoderWeights<Ops>& weights,
@@ -209,6 +222,7 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
                                         OutputOperands<Ops>& output) {
   const bool overlaps = ops.tensor_ranks() > 1;
   if (!saved.attention.defined()) {
+    if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
     const auto again = ops.recompute();
     saved.attention = ops.attention(site::attention, saved.qkv);
   }
@@ -226,9 +240,10 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
     output_weight_gradient(ops, gradients, output);
     dy = ops.linear_input_gradient(site::attention_output, read, weights.output);
   }
+  if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
   typename Ops::Tensor qkv = std::exchange(saved.qkv, {});
   typename Ops::Attention attention = std::exchange(saved.attention, {});
-  if (ops.model().qk_norm)
+  if (ops.model().qk_norm || weights.key_value_down.defined())
     return ops.attention_backward(site::attention, std::move(dy), std::move(qkv), std::move(attention));
   return ops.attention_backward_through_rope(site::attention, std::move(dy), std::move(qkv),
                                              std::move(attention));
@@ -241,14 +256,17 @@ Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Te
                                   Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
                                   const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   const bool overlaps = ops.tensor_ranks() > 1;
-  typename Ops::Operand normed = std::exchange(saved.normed, {});
   Gathering<Ops> forward_rows, input_gradient;
   if (overlaps)
-    forward_rows = begin_forward_rows(ops, site::norm_attention, site::qkv, std::exchange(normed, {}),
+    forward_rows = begin_forward_rows(ops, site::norm_attention, site::qkv, std::exchange(saved.normed, {}),
                                       saved.x, weights.norm_attention, weights.qkv);
   OutputOperands<Ops> output;
   typename Ops::Tensor d_qkv =
       attention_gradient(ops, dx, std::move(upstream), weights, gradients, saved, output);
+  if (weights.key_value_down.defined()) {
+    latent_backward(ops, dx, std::move(d_qkv), weights, gradients, saved);
+    return input_gradient;
+  }
   if (ops.model().qk_norm) {
     ops.qk_norm_rope_backward(site::qk_norm_rope, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm,
                               saved.qk_rstd, gradients.q_norm, gradients.k_norm);
@@ -260,10 +278,10 @@ Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Te
   auto scattering =
       ops.begin_reduce_scatter(site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
   if (overlaps) output_weight_gradient(ops, gradients, output);
-  normed =
-      ops.rms_norm_backward(site::norm_attention, ops.wait(std::move(scattering)), saved.x,
-                            weights.norm_attention, saved.rstd, dx, gradients.norm_attention, weights.qkv,
-                            std::move(normed), overlaps ? ForwardValue::unread : ForwardValue::read);
+  typename Ops::Operand normed = ops.rms_norm_backward(
+      site::norm_attention, ops.wait(std::move(scattering)), saved.x, weights.norm_attention, saved.rstd, dx,
+      gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}),
+      overlaps ? ForwardValue::unread : ForwardValue::read);
   if (overlaps) {
     if (block > 1) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
     normed = ops.wait(std::move(forward_rows));

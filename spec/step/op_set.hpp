@@ -47,6 +47,18 @@ struct SharedGradient {
   typename Ops::Tensor d_normed;
 };
 
+/// The projection down of keys and values: what its norm reads, and the key that all heads share.
+template <class Ops>
+struct LatentSplit {
+  typename Ops::Tensor key_value, shared_key;
+};
+
+/// Gradients of what q | k | v of latent attention are made of.
+template <class Ops>
+struct LatentGradient {
+  typename Ops::Tensor query, key_value, shared_key;
+};
+
 /// Whether the step reads the value of forward that an op's backward can make again.
 enum class ForwardValue { read, unread };
 
@@ -139,6 +151,13 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.attention_operand(site, attention, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
   { ops.attention_backward(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
   { ops.attention_backward_through_rope(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
+
+  // Latent attention. [N, Ckv + R] in its two parts, and their gradients side by side; q | k | v of all heads
+  // from the projections up and the shared key, and back.
+  { ops.latent_split(site, x) } -> std::same_as<LatentSplit<Ops>>;
+  { ops.latent_join(site, taken, taken) } -> std::same_as<typename Ops::Tensor>;
+  { ops.latent_expand(site, x, x, x) } -> std::same_as<typename Ops::Tensor>;
+  { ops.latent_expand_backward(site, taken) } -> std::same_as<LatentGradient<Ops>>;
 
   { ops.gate(site, x, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
   // Weights: gate_up, which reads the gradient, and down, which reads forward's value.

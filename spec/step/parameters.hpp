@@ -19,7 +19,14 @@ struct DecoderParameters {
   Matrix qkv;             ///< [(H + 2K) E, D]
   Vector qkv_bias;        ///< [(H + 2K) E]
   Vector q_norm, k_norm;  ///< of qk_norm: [E] both, or across heads [H E] and [K E]
-  Matrix output;          ///< [D, H E]
+  // Of latent attention, in place of those for q, k and v.
+  Matrix query_down;      ///< [Cq, D]; undefined where queries are not compressed
+  Vector query_norm;      ///< [Cq]; likewise
+  Matrix query_up;        ///< [H E, Cq], or [H E, D]
+  Matrix key_value_down;  ///< [Ckv + R, D]
+  Vector key_value_norm;  ///< [Ckv]
+  Matrix key_value_up;    ///< [H (E - R + W), Ckv]
+  Matrix output;          ///< [D, H E], of latent attention [D, H W]
   Vector norm_mlp;        ///< [D]
   Matrix gate_up;         ///< [2F, D]
   Matrix down;            ///< [D, F]
@@ -65,10 +72,16 @@ Field(Member, Which, Which) -> Field<Member>;
 template <class P>
 constexpr auto decoder_fields() {
   return std::tuple{Field{&P::norm_attention, "input_layernorm.weight"},
-                    Field{&P::qkv, "self_attn.q_proj.weight", "self_attn.v_proj.weight"},
+                    Field{&P::qkv, Role::query, Role::value},
                     Field{&P::qkv_bias, "self_attn.q_proj.bias", "self_attn.v_proj.bias"},
                     Field{&P::q_norm, "self_attn.q_norm.weight"},
                     Field{&P::k_norm, "self_attn.k_norm.weight"},
+                    Field{&P::query_down, Role::query_down},
+                    Field{&P::query_norm, "self_attn.q_a_layernorm.weight"},
+                    Field{&P::query_up, Role::query_up},
+                    Field{&P::key_value_down, Role::key_value_down},
+                    Field{&P::key_value_norm, "self_attn.kv_a_layernorm.weight"},
+                    Field{&P::key_value_up, Role::key_value_up},
                     Field{&P::output, "self_attn.o_proj.weight"},
                     Field{&P::norm_mlp, "post_attention_layernorm.weight"},
                     Field{&P::gate_up, "mlp.gate_proj.weight", "mlp.up_proj.weight"},

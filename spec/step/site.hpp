@@ -19,6 +19,7 @@ struct Site {
   const char* statistic = "";                       ///< rstd or lse beside it, where the op makes one
   const char* gradient = "";                        ///< name of the input's gradient
   Purpose gradient_purpose = Purpose::temporaries;  ///< of that gradient
+  bool latent = false;  ///< a norm of compressed values, which has an eps of its own
 };
 
 namespace site {
@@ -37,6 +38,49 @@ inline constexpr Site qkv_bias{.op = StepOp::bias, .component = FlopComponent::q
 inline constexpr Site qk_norm_rope{
     .op = StepOp::qk_norm_rope, .component = FlopComponent::qkv, .value = "qkv", .statistic = "qk_rstd"};
 inline constexpr Site rope{.op = StepOp::rope, .component = FlopComponent::qkv};
+
+// Latent attention. Queries that are not compressed count as qkv, as in spec/flops/exact.
+inline constexpr Site query{.op = StepOp::qkv,
+                            .component = FlopComponent::qkv,
+                            .value = "query",
+                            .purpose = Purpose::temporaries,
+                            .gradient = "d_normed_query"};
+inline constexpr Site query_down{.op = StepOp::latent_projections,
+                                 .component = FlopComponent::latent_projections,
+                                 .value = "query_down",
+                                 .gradient = "d_normed_query"};
+inline constexpr Site query_norm{.op = StepOp::rms_norm,
+                                 .component = FlopComponent::latent_projections,
+                                 .value = "query_normed",
+                                 .statistic = "query_rstd",
+                                 .gradient = "d_query_down",
+                                 .latent = true};
+inline constexpr Site query_up{.op = StepOp::latent_projections,
+                               .component = FlopComponent::latent_projections,
+                               .value = "query",
+                               .purpose = Purpose::temporaries,
+                               .gradient = "d_query_normed"};
+inline constexpr Site key_value_down{.op = StepOp::latent_projections,
+                                     .component = FlopComponent::latent_projections,
+                                     .value = "key_value_and_shared_key",
+                                     .purpose = Purpose::temporaries,
+                                     .gradient = "d_normed"};
+inline constexpr Site latent_split{
+    .op = StepOp::latent_split, .component = FlopComponent::latent_projections, .value = "key_value_down"};
+inline constexpr Site key_value_norm{.op = StepOp::rms_norm,
+                                     .component = FlopComponent::latent_projections,
+                                     .value = "key_value_normed",
+                                     .statistic = "key_value_rstd",
+                                     .gradient = "d_key_value_down",
+                                     .latent = true};
+inline constexpr Site key_value_up{.op = StepOp::latent_projections,
+                                   .component = FlopComponent::latent_projections,
+                                   .value = "key_value",
+                                   .purpose = Purpose::temporaries,
+                                   .gradient = "d_key_value_normed"};
+inline constexpr Site latent_expand{
+    .op = StepOp::latent_expand, .component = FlopComponent::latent_projections, .value = "qkv"};
+
 inline constexpr Site attention{.op = StepOp::attention,
                                 .component = FlopComponent::attention_scores,
                                 .value = "attention_y",

@@ -44,6 +44,9 @@ std::string_view to_string(StepOp op) {
                                                              "bias",
                                                              "qk_norm_rope",
                                                              "rope",
+                                                             "latent_projections",
+                                                             "latent_split",
+                                                             "latent_expand",
                                                              "attention",
                                                              "attention_output",
                                                              "gate_up",
@@ -76,6 +79,7 @@ std::string name_of(StepOp op, StepPass pass) {
 StepClass class_of(StepOp op) {
   switch (op) {
     case StepOp::qkv:
+    case StepOp::latent_projections:
     case StepOp::attention_output:
     case StepOp::gate_up:
     case StepOp::down:
@@ -97,6 +101,8 @@ StepClass class_of(StepOp op) {
     case StepOp::bias:
     case StepOp::qk_norm_rope:
     case StepOp::rope:
+    case StepOp::latent_split:
+    case StepOp::latent_expand:
     case StepOp::swiglu:
     case StepOp::router:
     case StepOp::permute:

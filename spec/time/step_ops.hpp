@@ -21,6 +21,9 @@ enum class StepOp {
   bias,
   qk_norm_rope,
   rope,
+  latent_projections,  ///< down to compressed queries, keys and values, and up to all heads
+  latent_split,        ///< compressed keys and values from the shared key, and back
+  latent_expand,       ///< q, k and v of all heads from their projections
   attention,
   attention_output,
   gate_up,
@@ -38,7 +41,7 @@ enum class StepOp {
   clip_grad_norm,
   adamw
 };
-inline constexpr std::size_t step_ops_count = 22;
+inline constexpr std::size_t step_ops_count = 25;
 std::string_view to_string(StepOp op);  ///< "attention_output"
 
 /// `recompute`: forward again, for backward's sake. A GEMM's backward is two calls.

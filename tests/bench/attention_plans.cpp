@@ -69,7 +69,7 @@ struct Case {
     const auto all = attention::cudnn::plans(qkv, s.H, s.K, fixed_order);
     for (std::size_t n = 0; n < all.size(); ++n) try {
         const auto backward = [&] {
-          return attention::cudnn::backward(dy, qkv, out.y, out.lse, s.H, s.K, fixed_order, n);
+          return attention::cudnn::backward(dy, qkv, out.y, out.lse, s.H, s.K, fixed_order, {}, n);
         };
         const double alone = median_milliseconds([&] { backward(); });
         const double turned =

@@ -37,6 +37,29 @@ inline spec::ModelSpec draw_model() {
   return model;
 }
 
+/// Gives a model with rope latent attention, and what that does not go with is taken from it.
+inline void draw_latent(spec::ModelSpec& m) {
+  m.latent = spec::LatentAttention{.query_rank = *rc::gen::inRange<std::int64_t>(0, 9),
+                                   .key_value_rank = *rc::gen::inRange<std::int64_t>(1, 9),
+                                   .rope_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 4),
+                                   .value_dim = *rc::gen::inRange<std::int64_t>(1, 9),
+                                   .interleaved = *rc::gen::arbitrary<bool>(),
+                                   .norm_eps = *rc::gen::element(1e-6, 1e-5)};
+  m.head_dim = m.latent->rope_dim + *rc::gen::inRange<std::int64_t>(1, 9);
+  m.kv_heads = m.heads;
+  m.qk_norm = m.qk_norm_across_heads = m.qkv_bias = m.output_bias = false;
+}
+
+/// draw_model's, a third of them with latent attention.
+inline spec::ModelSpec draw_trainable_model() {
+  spec::ModelSpec model = draw_model();
+  if (*rc::gen::inRange(0, 3) == 0) {
+    draw_latent(model);
+    model.family = spec::Family::deepseek_v3;
+  }
+  return model;
+}
+
 /// Experts of a model with `layers` layers: 1 to 15 in 1 to 3 groups, of which 1 to all are visited, dense
 /// layers in between.
 inline spec::Experts draw_experts(std::int64_t layers) {
@@ -90,17 +113,7 @@ inline spec::ModelSpec draw_described_model() {
                       .mscale_all_dim = *rc::gen::element(0.0, 1.0),
                       .attention_factor = *rc::gen::element(0.0, 1.5)};
   if (coin()) m.experts = draw_experts(m.layers);
-  if (m.positions == Positions::rope && coin()) {
-    m.latent = LatentAttention{.query_rank = *rc::gen::inRange<std::int64_t>(0, 9),
-                               .key_value_rank = *rc::gen::inRange<std::int64_t>(1, 9),
-                               .rope_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 4),
-                               .value_dim = *rc::gen::inRange<std::int64_t>(1, 9),
-                               .interleaved = coin(),
-                               .norm_eps = *rc::gen::element(1e-6, 1e-5)};
-    m.head_dim = m.latent->rope_dim + *rc::gen::inRange<std::int64_t>(1, 9);
-    m.kv_heads = m.heads;
-    m.qk_norm = m.qk_norm_across_heads = m.qkv_bias = m.output_bias = false;
-  }
+  if (m.positions == Positions::rope && coin()) draw_latent(m);
   if (coin()) m.multi_token_layers = *rc::gen::inRange<std::int64_t>(1, 3);
   m.family = *rc::gen::element(Family::llama, Family::qwen2, Family::mixtral, Family::qwen3_moe,
                                Family::deepseek_v3, Family::olmoe);

@@ -75,7 +75,7 @@ inline constexpr std::tuple of_model = {
     line(&ModelSpec::mlp_bias, "biases of its MLP", tensors | parameters, [](auto& m) { m.mlp_bias = true; }),
     line(&ModelSpec::experts, "", sizes | loss,
          [](auto& m) { m.experts = Experts{.count = 4, .active = 2, .width = 8}; }),
-    line(&ModelSpec::latent, "latent attention", sizes | loss,
+    line(&ModelSpec::latent, "", sizes | loss,
          [](auto& m) {
            m.latent = LatentAttention{.query_rank = 3, .key_value_rank = 4, .rope_dim = 2, .value_dim = 5},
            m.kv_heads = m.heads;
@@ -92,8 +92,7 @@ inline constexpr std::tuple of_scaling = {
     line(&RopeScaling::low_freq_factor, "", loss, [](auto& s) { s.low_freq_factor = 2; }),
     line(&RopeScaling::high_freq_factor, "", loss, [](auto& s) { s.high_freq_factor = 8; }),
     line(&RopeScaling::original_context, "", loss, [](auto& s) { s.original_context *= 2; }),
-    line(&RopeScaling::kind, "rope scaling of kind yarn", loss,
-         [](auto& s) { s.kind = RopeScalingKind::yarn; }),
+    line(&RopeScaling::kind, "", loss, [](auto& s) { s.kind = RopeScalingKind::yarn; }),
     // Fields of yarn, which a model scaled by llama3 does not read.
     line(&RopeScaling::beta_fast, "", nothing, [](auto& s) { s.beta_fast = 16; }),
     line(&RopeScaling::beta_slow, "", nothing, [](auto& s) { s.beta_slow = 2; }),
@@ -103,18 +102,17 @@ inline constexpr std::tuple of_scaling = {
 static_assert(covers(spec::scaling_fields, of_scaling), "say what a change of the new field moves");
 
 /// Of a model scaled by yarn.
-inline constexpr const char* yarn = "rope scaling of kind yarn";
 inline constexpr std::tuple of_yarn = {
-    line(&RopeScaling::factor, yarn, loss, [](auto& s) { s.factor *= 2; }),
-    line(&RopeScaling::low_freq_factor, yarn, nothing, [](auto& s) { s.low_freq_factor = 2; }),
-    line(&RopeScaling::high_freq_factor, yarn, nothing, [](auto& s) { s.high_freq_factor = 8; }),
-    line(&RopeScaling::original_context, yarn, loss, [](auto& s) { s.original_context *= 2; }),
+    line(&RopeScaling::factor, "", loss, [](auto& s) { s.factor *= 2; }),
+    line(&RopeScaling::low_freq_factor, "", nothing, [](auto& s) { s.low_freq_factor = 2; }),
+    line(&RopeScaling::high_freq_factor, "", nothing, [](auto& s) { s.high_freq_factor = 8; }),
+    line(&RopeScaling::original_context, "", loss, [](auto& s) { s.original_context *= 2; }),
     line(&RopeScaling::kind, "", loss, [](auto& s) { s.kind = RopeScalingKind::llama3; }),
-    line(&RopeScaling::beta_fast, yarn, loss, [](auto& s) { s.beta_fast = 8; }),
-    line(&RopeScaling::beta_slow, yarn, loss, [](auto& s) { s.beta_slow = 4; }),
-    line(&RopeScaling::mscale, yarn, loss, [](auto& s) { s.mscale = 1; }),
-    line(&RopeScaling::mscale_all_dim, yarn, loss, [](auto& s) { s.mscale_all_dim = 1; }),
-    line(&RopeScaling::attention_factor, yarn, loss, [](auto& s) { s.attention_factor = 2; })};
+    line(&RopeScaling::beta_fast, "", loss, [](auto& s) { s.beta_fast = 8; }),
+    line(&RopeScaling::beta_slow, "", loss, [](auto& s) { s.beta_slow = 4; }),
+    line(&RopeScaling::mscale, "", loss, [](auto& s) { s.mscale = 1; }),
+    line(&RopeScaling::mscale_all_dim, "", loss, [](auto& s) { s.mscale_all_dim = 1; }),
+    line(&RopeScaling::attention_factor, "", loss, [](auto& s) { s.attention_factor = 2; })};
 static_assert(covers(spec::scaling_fields, of_yarn), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_experts = {
@@ -134,13 +132,12 @@ inline constexpr std::tuple of_experts = {
 static_assert(covers(spec::experts_fields, of_experts), "say what a change of the new field moves");
 
 inline constexpr std::tuple of_latent = {
-    line(&LatentAttention::query_rank, "latent attention", sizes | loss, [](auto& a) { a.query_rank += 1; }),
-    line(&LatentAttention::key_value_rank, "latent attention", sizes | loss,
-         [](auto& a) { a.key_value_rank += 1; }),
-    line(&LatentAttention::rope_dim, "latent attention", sizes | loss, [](auto& a) { a.rope_dim += 2; }),
-    line(&LatentAttention::value_dim, "latent attention", sizes | loss, [](auto& a) { a.value_dim += 1; }),
-    line(&LatentAttention::interleaved, "latent attention", loss, [](auto& a) { a.interleaved = false; }),
-    line(&LatentAttention::norm_eps, "latent attention", loss, [](auto& a) { a.norm_eps *= 2; })};
+    line(&LatentAttention::query_rank, "", sizes | loss, [](auto& a) { a.query_rank += 1; }),
+    line(&LatentAttention::key_value_rank, "", sizes | loss, [](auto& a) { a.key_value_rank += 1; }),
+    line(&LatentAttention::rope_dim, "", sizes | loss, [](auto& a) { a.rope_dim += 2; }),
+    line(&LatentAttention::value_dim, "", sizes | loss, [](auto& a) { a.value_dim += 1; }),
+    line(&LatentAttention::interleaved, "", loss, [](auto& a) { a.interleaved = false; }),
+    line(&LatentAttention::norm_eps, "", loss, [](auto& a) { a.norm_eps *= 2; })};
 static_assert(covers(spec::latent_fields, of_latent), "say what a change of the new field moves");
 
 }  // namespace changes

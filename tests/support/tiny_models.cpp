@@ -31,7 +31,7 @@ class Draws {
 };
 
 constexpr std::uint32_t model_stream = 1, batch_stream = 2, shape_stream = 3, experts_stream = 4,
-                        groups_stream = 5;
+                        groups_stream = 5, latent_stream = 6;
 
 spec::ModelSpec corner(const std::string& name, spec::Family family) {
   spec::ModelSpec model;
@@ -44,6 +44,14 @@ spec::ModelSpec corner(const std::string& name, spec::Family family) {
   model.ffn = 12, model.context = 32;
   model.init_std = 0.2;
   return model;
+}
+
+spec::RopeScaling draw_yarn(Draws& draw) {
+  return {.factor = 4,
+          .original_context = 512,
+          .kind = spec::RopeScalingKind::yarn,
+          .mscale = draw.one_of({0.0, 0.7}),
+          .mscale_all_dim = draw.one_of({0.0, 1.3})};
 }
 
 /// Numbers of documents of one sequence: nondecreasing, runs of uneven length, gaps where a document is
@@ -104,6 +112,27 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
   if (draw.one_in(3)) model.window = draw.between(1, 8);
   model.mlp = draw.one_in(3) ? spec::Mlp::geglu : spec::Mlp::swiglu;
   model.qk_norm_across_heads = model.qk_norm && draw.one_in(3);
+  if (draw.one_in(4)) model.rope_scaling = draw_yarn(draw);
+  return model;
+}
+
+spec::ModelSpec latent_model(std::uint64_t seed) {
+  Draws draw(seed, latent_stream);
+  spec::ModelSpec model = seed % 2 ? sparse_model(seed) : tiny_model(seed);
+  model.name += "-latent";
+  model.family = spec::Family::deepseek_v3;
+  model.qk_norm = model.qk_norm_across_heads = model.qkv_bias = false;
+  model.heads = model.kv_heads = draw.between(1, 4);
+  spec::LatentAttention latent;
+  latent.query_rank = draw.one_in(3) ? 0 : draw.between(2, 7);
+  latent.key_value_rank = draw.between(2, 7);
+  latent.rope_dim = 2 * draw.between(1, 4);
+  latent.value_dim = draw.between(1, 12);
+  latent.interleaved = draw.one_in(2);
+  latent.norm_eps = draw.one_of({1e-6, 1e-2});
+  model.head_dim = latent.rope_dim + draw.between(1, 5);
+  model.latent = latent;
+  if (draw.one_in(3)) model.rope_scaling = draw_yarn(draw);
   return model;
 }
 

@@ -11,7 +11,7 @@
 namespace assay::tests {
 
 /// A Llama, Qwen2 or Qwen3 of 1 to 3 layers: tied or not, H/K in 1..3, odd and even D, F and V, H*E unlike D,
-/// SwiGLU or GEGLU, with and without biases of q, k, v and Llama-3 frequency scaling, a third with a window.
+/// SwiGLU or GEGLU, with and without biases of q, k, v, Llama-3 or yarn's scaling, a third with a window.
 /// Matrices have standard deviation 0.02 to 0.5, so that no gradient drowns in rounding.
 spec::ModelSpec tiny_model(std::uint64_t seed);
 
@@ -22,11 +22,15 @@ spec::ModelSpec sparse_model(std::uint64_t seed);
 /// The same with groups of experts, a router bias, a norm of queries and keys across heads.
 spec::ModelSpec routed_model(std::uint64_t seed);
 
+/// Those of an odd seed are sparse, the others dense; all with latent attention, queries compressed or not,
+/// pairs of neighbours or halves, values wider and narrower than keys, some by yarn with a factor of scores.
+spec::ModelSpec latent_model(std::uint64_t seed);
+
 /// Named corners that a draw might miss, each with its reason in tiny_models.cpp; every one passes
 /// spec::check.
 std::vector<spec::ModelSpec> corner_models();
 
-/// The same of latent attention, which the reference computes and the trainer does not: dense DeepSeek-V3.
+/// The same of latent attention: dense DeepSeek-V3.
 std::vector<spec::ModelSpec> latent_models();
 
 /// "qwen3 V=17 D=9 L=3 H=4 K=2 E=6 F=11 tied": for messages of failed tests.

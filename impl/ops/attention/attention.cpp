@@ -20,12 +20,8 @@ namespace {
 constexpr int any_backend = -1;
 std::atomic<int> forced_backend = any_backend;
 
-void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+void check_mask(const spec::attention::Shape& shape, const Mask& mask) {
   const Documents& documents = mask.documents;
-  spec::attention::check_extents("qkv", qkv.sizes().vec(),
-                                 {qkv.size(0), qkv.size(1), heads + 2 * kv_heads, qkv.size(-1)});
-  const spec::attention::Shape shape{
-      .B = qkv.size(0), .T = qkv.size(1), .H = heads, .K = kv_heads, .E = qkv.size(3)};
   if (!documents.defined()) return spec::attention::check(shape, {.window = mask.window});
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(documents.numbers.numel()));
   // The loader has checked the order of documents that are on a device.
@@ -34,13 +30,30 @@ void check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, con
   spec::attention::check(shape, {numbers, mask.window});
 }
 
+Heads check(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+            const Form& form) {
+  const Heads x(qkv, heads, kv_heads, form);
+  using Sizes = std::vector<std::int64_t>;
+  spec::attention::check_extents(
+      "qkv", qkv.sizes().vec(),
+      form.value_dim > 0 ? Sizes{x.B, x.T, x.columns()} : Sizes{x.B, x.T, heads + 2 * kv_heads, x.E});
+  check_mask({.B = x.B, .T = x.T, .H = x.H, .K = x.K, .E = x.E, .W = x.W}, mask);
+  return x;
+}
+
 void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask) {
-  check(qkv, heads, kv_heads, mask);
-  spec::attention::check_extents("dy", dy.sizes().vec(), {qkv.size(0), qkv.size(1), heads, qkv.size(3)});
+                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
+  const Heads x = check(qkv, heads, kv_heads, mask, form);
+  spec::attention::check_extents("dy", dy.sizes().vec(), {x.B, x.T, x.H, x.W});
   check_contiguous("attention", {dy, qkv, saved.lse, mask.documents.numbers, mask.documents.offsets});
 }
 }  // namespace
+
+Heads::Heads(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Form& form)
+    : B(qkv.size(0)), T(qkv.size(1)), H(heads), K(kv_heads), E(qkv.size(-1)), W(E) {
+  if (form.value_dim > 0) W = form.value_dim, E = (qkv.size(-1) - K * W) / (H + K);
+  scale = form.score_factor / std::sqrt(static_cast<double>(E));
+}
 
 std::int64_t Mask::visible_pairs() const {
   Count pairs;
@@ -71,22 +84,24 @@ std::optional<Backend> forced() {
   return static_cast<Backend>(backend);
 }
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
-  check(qkv, heads, kv_heads, mask);
+  check(qkv, heads, kv_heads, mask, form);
   check_contiguous("attention", {qkv, mask.documents.numbers, mask.documents.offsets});
-  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, mask);
-  return forced() ? aten::forward(qkv, heads, kv_heads, mask) : cpu::forward(qkv, heads, kv_heads, mask);
+  if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, mask, form);
+  return forced() ? aten::forward(qkv, heads, kv_heads, mask, form)
+                  : cpu::forward(qkv, heads, kv_heads, mask, form);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask) {
+                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check_backward(dy, qkv, saved, heads, kv_heads, mask);
-  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, mask);
-  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, mask)
-                  : cpu::backward(dy, qkv, saved, heads, kv_heads, mask);
+  check_backward(dy, qkv, saved, heads, kv_heads, mask, form);
+  if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, mask, form);
+  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, mask, form)
+                  : cpu::backward(dy, qkv, saved, heads, kv_heads, mask, form);
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
@@ -99,7 +114,7 @@ at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, co
   }
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check_backward(dy, qkv, saved, heads, kv_heads, mask);
+  check_backward(dy, qkv, saved, heads, kv_heads, mask, {});
   return cuda::backward_through_rope(dy, qkv, saved, heads, kv_heads, mask, table, positions);
 }
 
@@ -112,23 +127,26 @@ using enum spec::FlopComponent;
 namespace {
 /// q, k and v by key/value head, the G = H/K query heads of a group one below the other: no copies of k and
 /// v.
-struct Split {
-  std::int64_t B, T, H, K, E;
-  at::Tensor q;     ///< [B, K, G*T, E]
-  at::Tensor k, v;  ///< [B, K, T, E]
+struct Split : Heads {
+  at::Tensor q, k;  ///< [B, K, G*T, E], [B, K, T, E]
+  at::Tensor v;     ///< [B, K, T, W]
 
-  Split(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
-      : B(qkv.size(0)), T(qkv.size(1)), H(heads), K(kv_heads), E(qkv.size(3)) {
+  Split(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Form& form)
+      : Heads(qkv, heads, kv_heads, form) {
     const at::Tensor wide = qkv.scalar_type() == at::kBFloat16 ? qkv.to(at::kFloat) : qkv;
-    q = grouped(wide.narrow(2, 0, H));
-    k = wide.narrow(2, H, K).transpose(1, 2);
-    v = wide.narrow(2, H + K, K).transpose(1, 2);
+    q = grouped(part(wide, 0, H, E));
+    k = part(wide, key(0), K, E).transpose(1, 2);
+    v = part(wide, value(0), K, W).transpose(1, 2);
+  }
+  /// The heads [B, T, heads, width] of q | k | v that begin with a token's entry `first`.
+  at::Tensor part(const at::Tensor& qkv, std::int64_t first, std::int64_t heads, std::int64_t width) const {
+    return qkv.view({B, T, columns()}).narrow(2, first, heads * width).unflatten(2, {heads, width});
   }
   at::Tensor grouped(const at::Tensor& x_BTHE) const {
-    return x_BTHE.reshape({B, T, K, H / K, E}).permute({0, 2, 3, 1, 4}).reshape({B, K, H / K * T, E});
+    return x_BTHE.reshape({B, T, K, H / K, -1}).permute({0, 2, 3, 1, 4}).reshape({B, K, H / K * T, -1});
   }
   at::Tensor by_token(const at::Tensor& x) const {
-    return x.view({B, K, H / K, T, E}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, E}).contiguous();
+    return x.view({B, K, H / K, T, -1}).permute({0, 3, 1, 2, 4}).reshape({B, T, H, -1}).contiguous();
   }
   /// Scaled scores [B, K, G*T, T], -inf where a token must not look.
   at::Tensor scores(const Mask& mask) const {
@@ -138,7 +156,7 @@ struct Split {
       hidden.logical_or_(at::ones({T, T}, flags).tril_(-mask.window).view({1, 1, 1, T, T}));
     if (const at::Tensor& numbers = mask.documents.numbers; numbers.defined())
       hidden = hidden.logical_or(numbers.view({B, 1, 1, T, 1}).ne(numbers.view({B, 1, 1, 1, T})));
-    at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(1 / std::sqrt(static_cast<double>(E)));
+    at::Tensor s = at::matmul(q, k.transpose(2, 3)).mul_(scale);
     s.view({B, K, H / K, T, T}).masked_fill_(hidden, -std::numeric_limits<double>::infinity());
     return s;
   }
@@ -150,8 +168,9 @@ at::Tensor recomputed_scores(const Split& split, const Mask& mask) {
 }
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
-  const Split split(qkv, heads, kv_heads);
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form) {
+  const Split split(qkv, heads, kv_heads, form);
   FlopScope scope(attention_scores);
   const at::Tensor s = split.scores(mask), lse = at::logsumexp(s, {3}, true);
   scope.enter(attention_values);
@@ -163,18 +182,21 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask) {
-  const Split split(qkv, heads, kv_heads);
+                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
+  const Split split(qkv, heads, kv_heads, form);
   const at::Tensor upstream = split.grouped(dy.to(split.q.scalar_type()));
   const at::Tensor p = (recomputed_scores(split, mask) - saved.lse.view({split.B, kv_heads, -1, 1})).exp_();
   FlopScope scope(attention_values);
   const at::Tensor dv = at::matmul(p.transpose(2, 3), upstream);
   const at::Tensor dp = at::matmul(upstream, split.v.transpose(2, 3));
-  const at::Tensor ds =
-      (dp - (p * dp).sum(3, true)).mul_(p).mul_(1 / std::sqrt(static_cast<double>(split.E)));
+  const at::Tensor ds = (dp - (p * dp).sum(3, true)).mul_(p).mul_(split.scale);
   scope.enter(attention_scores);
   const at::Tensor dq = split.by_token(at::matmul(ds, split.k)), dk = at::matmul(ds.transpose(2, 3), split.q);
-  return at::cat({dq, dk.transpose(1, 2), dv.transpose(1, 2)}, 2).to(qkv.scalar_type());
+  at::Tensor dqkv = at::empty_like(qkv);
+  split.part(dqkv, 0, split.H, split.E).copy_(dq);
+  split.part(dqkv, split.key(0), split.K, split.E).copy_(dk.transpose(1, 2));
+  split.part(dqkv, split.value(0), split.K, split.W).copy_(dv.transpose(1, 2));
+  return dqkv;
 }
 }  // namespace aten
 

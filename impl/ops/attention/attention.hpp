@@ -23,8 +23,24 @@ struct Mask {
   std::int64_t visible_pairs() const;
 };
 
+/// How heads differ from those of most models.
+struct Form {
+  std::int64_t value_dim = 0;  ///< [W] entries of a value head; 0: as many as a query head
+  double score_factor = 1;     ///< of the scores beside 1/sqrt(E) (spec::latent_attention::score_factor)
+};
+
+/// Heads of heads q | k | v that stand side by side in a token.
+struct Heads {
+  std::int64_t B, T, H, K, E, W;
+  double scale;                                                         ///< of the scores
+  std::int64_t columns() const { return (H + K) * E + K * W; }          ///< entries of a token
+  std::int64_t key(std::int64_t head) const { return (H + head) * E; }  ///< first entry within a token
+  std::int64_t value(std::int64_t head) const { return (H + K) * E + head * W; }
+  Heads(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Form& form);
+};
+
 struct Forward {
-  at::Tensor y;    ///< [B, T, H, E] contiguous
+  at::Tensor y;    ///< [B, T, H, W] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
   Backend backend = Backend::math;    ///< that computed y and lse, and computes the gradient
   at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
@@ -33,12 +49,14 @@ struct Forward {
 /// Causal grouped-query attention with documents and a window.                        [spec/ops/attention.md]
 /// Token t sees token s iff s <= t, both are of the same document and t - s < window; scale 1/sqrt(E).
 /// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v (query head h reads key/value head h /
-/// (H/K)). Errors: SpecError attention_c1..
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask);
+/// (H/K)); where `form` states a width of values, W = that and qkv [B, T, (H + K) E + K W].
+/// Errors: SpecError attention_c1..
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form = {});
 
-/// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, E] -> dqkv [B, T, H + 2K, E].
+/// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, W] -> dqkv, shaped as qkv.
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask);
+                    std::int64_t kv_heads, const Mask& mask, const Form& form = {});
 
 /// The gradient [B, T, H + 2K, E] of what `qkv` was before rope::rotate turned its first H + K heads: the
 /// same numbers as backward and then rope::rotate with inverse = true, in one pass over memory less where a
@@ -88,8 +106,10 @@ decltype(attention::backward_through_rope) backward_through_rope;
 std::string refusal(const Shape& shape, Backend backend, at::Device device);
 }  // namespace cuda
 namespace aten {
-decltype(attention::forward) forward;
-decltype(attention::backward) backward;
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form = {});
+at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
+                    std::int64_t kv_heads, const Mask& mask, const Form& form = {});
 }  // namespace aten
 
 }  // namespace assay::impl::attention

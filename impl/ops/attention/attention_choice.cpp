@@ -10,7 +10,8 @@ std::string known_refusal(const Shape& shape, Backend backend) {
   if (backend == Backend::math) return "";
   if (shape.type != at::kBFloat16) return "takes bf16 only";
   if (shape.documents && !shape.offsets) return "is not given documents without offsets";
-  if (shape.E % 8 != 0) return "takes multiples of 8 as head dimension";
+  if (shape.E % 8 != 0 || shape.W % 8 != 0) return "takes multiples of 8 as head dimension";
+  if (backend == Backend::flash && shape.W > 0) return "takes values as wide as keys only";
   if (backend == Backend::cudnn && shape.T == 1) return "is not given single tokens";
   if (backend == Backend::cudnn && shape.documents) return "is not given documents";
   if (backend == Backend::cudnn && shape.window > 0) return "is not given windows";
@@ -32,7 +33,8 @@ std::string name(Backend backend) {
 
 std::string describe(const Shape& s) {
   return "attention of [" + std::to_string(s.B) + ", " + std::to_string(s.T) + ", " + std::to_string(s.H) +
-         " + 2 x " + std::to_string(s.K) + ", " + std::to_string(s.E) + "] " + c10::toString(s.type) +
+         " + 2 x " + std::to_string(s.K) + ", " + std::to_string(s.E) +
+         (s.W > 0 ? " and values of " + std::to_string(s.W) : "") + "] " + c10::toString(s.type) +
          (s.documents ? " with documents" : "") +
          (s.window > 0 ? " with a window of " + std::to_string(s.window) : "") +
          (s.fixed_order ? " in a fixed order" : "");

@@ -20,6 +20,7 @@ std::string name(Backend backend);
 struct Shape {
   at::ScalarType type;
   std::int64_t B, T, H, K, E;
+  std::int64_t W = 0;   ///< entries of a value head where they are not E, else 0
   bool documents;       ///< several in a sequence; a sequence of one token has nothing to mask
   bool offsets;         ///< of the documents
   std::int64_t window;  ///< that leaves something out, else 0

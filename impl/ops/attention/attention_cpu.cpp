@@ -26,13 +26,8 @@ struct Work {
   std::atomic<std::int64_t> scores = 0, values = 0, scores_again = 0;
 };
 
-struct Extents {
-  std::int64_t B, T, H, K, E;
-  std::int64_t all() const { return H + 2 * K; }
-};
-
 /// First token that each token sees: the beginning of its document or window. [B * T]
-std::vector<std::int64_t> first_visible(const Extents& x, const Mask& mask) {
+std::vector<std::int64_t> first_visible(const Heads& x, const Mask& mask) {
   std::vector<std::int64_t> first(static_cast<std::size_t>(x.B * x.T), 0);
   const at::Tensor& numbers = mask.documents.numbers;
   const auto* document = numbers.defined() ? numbers.const_data_ptr<std::int32_t>() : nullptr;
@@ -140,23 +135,24 @@ void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std
 }
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
-  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
-  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
-  Forward out{at::empty({x.B, T, x.H, E}, qkv.options()),
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form) {
+  const Heads x(qkv, heads, kv_heads, form);
+  const std::int64_t T = x.T, E = x.E, W = x.W, group = x.H / x.K, stride = x.columns();
+  Forward out{at::empty({x.B, T, x.H, W}, qkv.options()),
               at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
   const auto starts = first_visible(x, mask);
   Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
-    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
-    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const std::int64_t Tp = padded<M>(T), Wp = padded<M>(W);
+    const M scale = static_cast<M>(x.scale);
     const auto* in = qkv.const_data_ptr<scalar_t>();
     auto* y = out.y.data_ptr<scalar_t>();
     M* lse = out.lse.data_ptr<M>();
     impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<M> keys_(E * Tp), values_(T * Ep), q_(tile * E), p_(tile * Tp), o_(tile * Ep);
+      std::vector<M> keys_(E * Tp), values_(T * Wp), q_(tile * E), p_(tile * Tp), o_(tile * Wp);
       M shares[tile];
       std::int64_t scores = 0, sums = 0;
       M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
@@ -164,8 +160,8 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
         const std::int64_t b = item / x.K, kv = item % x.K;
         const scalar_t* tokens = in + b * T * stride;
         const std::int64_t* first = starts.data() + b * T;
-        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keys, Tp);
-        copy_rows(T, E, tokens + (x.H + x.K + kv) * E, stride, values, Ep);
+        pack_transposed(T, E, tokens + x.key(kv), stride, keys, Tp);
+        copy_rows(T, W, tokens + x.value(kv), stride, values, Wp);
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
             const Tile<M> now(t0, T, first);
@@ -177,9 +173,9 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
               shares[t - t0] = 1 / row.sum;
               lse[(b * x.H + h) * T + t] = row.largest * scale + std::log(row.sum);
             }
-            sums += multiply<M>(now.rows(), Ep, now.t1 - now.s0, {p + now.s0, Tp, 1},
-                                {values + now.s0 * Ep, Ep}, {o, Ep});
-            copy_rows(now.rows(), E, o, Ep, y + ((b * T + t0) * x.H + h) * E, x.H * E,
+            sums += multiply<M>(now.rows(), Wp, now.t1 - now.s0, {p + now.s0, Tp, 1},
+                                {values + now.s0 * Wp, Wp}, {o, Wp});
+            copy_rows(now.rows(), W, o, Wp, y + ((b * T + t0) * x.H + h) * W, x.H * W,
                       [&](std::int64_t t) { return shares[t]; });
           }
         }
@@ -194,23 +190,23 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask) {
-  const Extents x{qkv.size(0), qkv.size(1), heads, kv_heads, qkv.size(3)};
-  const std::int64_t T = x.T, E = x.E, group = x.H / x.K, stride = x.all() * E;
+                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
+  const Heads x(qkv, heads, kv_heads, form);
+  const std::int64_t T = x.T, E = x.E, W = x.W, group = x.H / x.K, stride = x.columns();
   at::Tensor dqkv = at::empty_like(qkv);
   const auto starts = first_visible(x, mask);
   Work work;
   impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
-    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E);
-    const M scale = static_cast<M>(1 / std::sqrt(static_cast<double>(E)));
+    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E), Wp = padded<M>(W);
+    const M scale = static_cast<M>(x.scale);
     const auto *in = qkv.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
     auto* gradient = dqkv.data_ptr<scalar_t>();
     const M* lse = saved.lse.const_data_ptr<M>();
     impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<M> keysT_(E * Tp), valuesT_(E * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Ep);
-      std::vector<M> q_(tile * Ep), do_(tile * Ep), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
+      std::vector<M> keysT_(E * Tp), valuesT_(W * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Wp);
+      std::vector<M> q_(tile * Ep), do_(tile * Wp), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
       M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
         *dv = dv_.data();
       std::int64_t again = 0, scores = 0, sums = 0;
@@ -219,9 +215,9 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
         const std::int64_t b = item / x.K, kv = item % x.K;
         const scalar_t* tokens = in + b * T * stride;
         const std::int64_t* first = starts.data() + b * T;
-        pack_transposed(T, E, tokens + (x.H + kv) * E, stride, keysT, Tp);
-        pack_transposed(T, E, tokens + (x.H + x.K + kv) * E, stride, valuesT, Tp);
-        copy_rows(T, E, tokens + (x.H + kv) * E, stride, keys, Ep);
+        pack_transposed(T, E, tokens + x.key(kv), stride, keysT, Tp);
+        pack_transposed(T, W, tokens + x.value(kv), stride, valuesT, Tp);
+        copy_rows(T, E, tokens + x.key(kv), stride, keys, Ep);
         std::fill(dk_.begin(), dk_.end(), M(0));
         std::fill(dv_.begin(), dv_.end(), M(0));
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
@@ -229,11 +225,11 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
             const Tile<M> now(t0, T, first);
             const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
             copy_rows(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
-            copy_rows(rows, E, upstream + ((b * T + t0) * x.H + h) * E, x.H * E, dO, Ep);
+            copy_rows(rows, W, upstream + ((b * T + t0) * x.H + h) * W, x.H * W, dO, Wp);
             again +=
                 multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
             sums +=
-                multiply<M>(rows, now.s1 - now.s0, E, {dO, Ep, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
+                multiply<M>(rows, now.s1 - now.s0, W, {dO, Wp, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
               score_gradient(p + (t - t0) * Tp, ds + (t - t0) * Tp, now, first[t], t, scale,
                              lse[(b * x.H + h) * T + t]);
@@ -241,13 +237,13 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
             scores += multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
             scores +=
                 multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
-            sums += multiply<M, true>(seen, Ep, rows, {p + now.s0, 1, Tp}, {dO, Ep}, {dv + now.s0 * Ep, Ep});
+            sums += multiply<M, true>(seen, Wp, rows, {p + now.s0, 1, Tp}, {dO, Wp}, {dv + now.s0 * Wp, Wp});
             copy_rows(rows, E, dq, Ep, gradient + (b * T + t0) * stride + h * E, stride);
           }
         }
-        scalar_t* to = gradient + b * T * stride + (x.H + kv) * E;
-        copy_rows(T, E, dk, Ep, to, stride);
-        copy_rows(T, E, dv, Ep, to + x.K * E, stride);
+        scalar_t* to = gradient + b * T * stride;
+        copy_rows(T, E, dk, Ep, to + x.key(kv), stride);
+        copy_rows(T, W, dv, Wp, to + x.value(kv), stride);
       }
       work.scores_again += again;
       work.scores += scores;

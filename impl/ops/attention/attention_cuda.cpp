@@ -6,7 +6,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,16 +25,17 @@ namespace assay::impl::attention {
 
 namespace {
 
-Shape shape_of(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
+Shape shape_of(const at::Tensor& qkv, const Heads& x, const Mask& mask) {
   const Documents& documents = mask.documents;
-  const std::int64_t T = qkv.size(1);
+  const std::int64_t T = x.T;
   const bool told_apart = documents.defined() && T > 1;
   return {.type = qkv.scalar_type(),
-          .B = qkv.size(0),
+          .B = x.B,
           .T = T,
-          .H = heads,
-          .K = kv_heads,
-          .E = qkv.size(3),
+          .H = x.H,
+          .K = x.K,
+          .E = x.E,
+          .W = x.W == x.E ? 0 : x.W,
           .documents = told_apart,
           .offsets = told_apart && documents.offsets.defined(),
           .window = spec::attention::window_within(mask.window, T),
@@ -81,41 +81,37 @@ class Choices {
   std::vector<std::string> lines_;
 };
 
-/// Views [B, heads, T, E] of the three parts of qkv.
+/// Views [B, T, heads, E or W] of the three parts of qkv.
 struct Parts {
   at::Tensor q, k, v;
-  Parts(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads)
-      : q(qkv.narrow(2, 0, heads).transpose(1, 2)),
-        k(qkv.narrow(2, heads, kv_heads).transpose(1, 2)),
-        v(qkv.narrow(2, heads + kv_heads, kv_heads).transpose(1, 2)) {}
+  Parts(const at::Tensor& qkv, const Heads& x) {
+    const at::Tensor tokens = qkv.view({x.B, x.T, x.columns()});
+    q = tokens.narrow(2, 0, x.H * x.E).unflatten(2, {x.H, x.E});
+    k = tokens.narrow(2, x.key(0), x.K * x.E).unflatten(2, {x.K, x.E});
+    v = tokens.narrow(2, x.value(0), x.K * x.W).unflatten(2, {x.K, x.W});
+  }
 };
 
-Forward fused_forward(const Parts& x, Backend backend) {
-  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
+Forward fused_forward(const Parts& parts, const Heads& x, Backend backend) {
+  const at::Tensor q = parts.q.transpose(1, 2), k = parts.k.transpose(1, 2), v = parts.v.transpose(1, 2);
   auto [y, lse, from_q, from_k, max_q, max_k, seed, offset, mask] =
       backend == Backend::cudnn
-          ? at::_scaled_dot_product_cudnn_attention(x.q, x.k, x.v, {}, /*compute_log_sumexp=*/true, 0.0,
-                                                    /*is_causal=*/true, false, scale)
-          : at::_scaled_dot_product_flash_attention(x.q, x.k, x.v, 0.0, /*is_causal=*/true, false, scale);
-  return {y.transpose(1, 2).contiguous(), lse.view({x.q.size(0), x.q.size(1), x.q.size(2)}), backend, seed,
-          offset};
+          ? at::_scaled_dot_product_cudnn_attention(q, k, v, {}, /*compute_log_sumexp=*/true, 0.0,
+                                                    /*is_causal=*/true, false, x.scale)
+          : at::_scaled_dot_product_flash_attention(q, k, v, 0.0, /*is_causal=*/true, false, x.scale);
+  return {y.transpose(1, 2).contiguous(), lse.view({x.B, x.H, x.T}), backend, seed, offset};
 }
 
-/// q, k and v as views [B, T, heads, E]; with documents [B*T, heads, E], those of all sequences one behind
-/// the other.
-struct Tokens {
-  at::Tensor q, k, v;
+/// The three parts [B, T, heads, E]; with documents [B*T, heads, E], those of all sequences one behind the
+/// other.
+struct Tokens : Parts {
   at::Tensor offsets;                ///< of the documents
   std::optional<std::int64_t> left;  ///< how many tokens before its own a token sees; nothing: all
-  double scale;
-  Tokens(const at::Tensor& qkv, const Shape& shape, const Mask& mask)
-      : scale(1 / std::sqrt(static_cast<double>(shape.E))) {
-    const at::Tensor all =
-        shape.documents ? qkv.view({shape.B * shape.T, shape.H + 2 * shape.K, shape.E}) : qkv;
-    q = all.narrow(-2, 0, shape.H);
-    k = all.narrow(-2, shape.H, shape.K);
-    v = all.narrow(-2, shape.H + shape.K, shape.K);
-    if (shape.documents) offsets = mask.documents.offsets;
+  Tokens(const at::Tensor& qkv, const Heads& x, const Shape& shape, const Mask& mask) : Parts(qkv, x) {
+    if (shape.documents) {
+      for (at::Tensor* part : {&q, &k, &v}) *part = part->flatten(0, 1);
+      offsets = mask.documents.offsets;
+    }
     if (shape.window > 0) left = shape.window - 1;
   }
 };
@@ -134,12 +130,12 @@ void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std
 
 /// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
 /// Places that are left have no tokens: their blocks return before they read or write anything.
-Forward masked_forward(const at::Tensor& qkv, const Shape& shape, const Mask& mask) {
-  const Tokens x(qkv, shape, mask);
+Forward masked_forward(const at::Tensor& qkv, const Heads& heads, const Shape& shape, const Mask& mask) {
+  const Tokens x(qkv, heads, shape, mask);
   const auto offsets = shape.documents ? std::optional(x.offsets) : std::nullopt;
   auto [y, lse, seed, offset, debug_mask] =
       at::_flash_attention_forward(x.q, x.k, x.v, offsets, offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
-                                   /*return_debug_mask=*/false, x.scale, x.left, /*window_size_right=*/0);
+                                   /*return_debug_mask=*/false, heads.scale, x.left, /*window_size_right=*/0);
   report_pairs(shape, mask, 1, 1);
   if (!shape.documents) return {y, lse, Backend::flash, seed, offset};
   TORCH_CHECK(lse.sizes() == at::IntArrayRef({shape.H, shape.B * shape.T}), "lse of documents is ",
@@ -177,34 +173,33 @@ struct Gradients {
   at::Tensor dq, dk, dv;
 };
 
-Gradients flash_backward(const at::Tensor& dy, const Parts& x, const Forward& saved, bool fixed_order) {
-  const double scale = 1 / std::sqrt(static_cast<double>(x.q.size(3)));
-  const std::int64_t T = x.q.size(2);
+Gradients flash_backward(const at::Tensor& dy, const Parts& parts, const Heads& x, const Forward& saved,
+                         bool fixed_order) {
   const at::Tensor none;
   const FixedOrder order(fixed_order);
   const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-      dy.transpose(1, 2), x.q, x.k, x.v, saved.y.transpose(1, 2), saved.lse, none, none, T, T, 0.0, true,
-      saved.seed, saved.offset, scale);
+      dy.transpose(1, 2), parts.q.transpose(1, 2), parts.k.transpose(1, 2), parts.v.transpose(1, 2),
+      saved.y.transpose(1, 2), saved.lse, none, none, x.T, x.T, 0.0, true, saved.seed, saved.offset, x.scale);
   return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
 }
 
-Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                          const Shape& shape, const Mask& mask) {
-  const Tokens x(qkv, shape, mask);
+Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Heads& heads,
+                          const Forward& saved, const Shape& shape, const Mask& mask) {
+  const Tokens x(qkv, heads, shape, mask);
   const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes());
   at::Tensor lse = saved.lse;
   if (shape.documents) lse = lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
   const FixedOrder order(shape.fixed_order);
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       upstream, x.q, x.k, x.v, y, lse, x.offsets, x.offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
-      saved.seed, saved.offset, x.scale, x.left, /*window_size_right=*/0);
+      saved.seed, saved.offset, heads.scale, x.left, /*window_size_right=*/0);
   report_pairs(shape, mask, 2, 2);
   {
     const metrics::FlopScope again(spec::ExecutedPass::recompute);
     report_pairs(shape, mask, 1, 0);
   }
-  const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t heads) {
-    return x_NHE.view({shape.B, shape.T, heads, shape.E});
+  const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t count) {
+    return x_NHE.view({shape.B, shape.T, count, shape.E});
   };
   return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
 }
@@ -212,35 +207,49 @@ Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const For
 /// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
 void report_joined(const Shape& shape) {
   const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
-  const Count each = 2 * Count(shape.B) * shape.H * shape.E * pairs;
-  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * each);
-  metrics::report_flops(spec::FlopComponent::attention_values, 2 * each);
+  const Count each = 2 * Count(shape.B) * shape.H * pairs, scores = each * shape.E,
+              values = each * (shape.W > 0 ? shape.W : shape.E);
+  metrics::report_flops(spec::FlopComponent::attention_scores, 2 * scores);
+  metrics::report_flops(spec::FlopComponent::attention_values, 2 * values);
   const metrics::FlopScope again(spec::ExecutedPass::recompute);
-  metrics::report_flops(spec::FlopComponent::attention_scores, each);
+  metrics::report_flops(spec::FlopComponent::attention_scores, scores);
 }
 
-Forward forward_by(Backend backend, const at::Tensor& qkv, const Shape& shape, const Mask& mask) {
-  if (backend == Backend::math) return aten::forward(qkv, shape.H, shape.K, mask);
-  if (shape.documents || shape.window > 0) return masked_forward(qkv, shape, mask);
-  return fused_forward(Parts(qkv, shape.H, shape.K), backend);
+/// What a call works on.
+struct Call {
+  const at::Tensor& qkv;
+  const Form& form;
+  const Mask& mask;
+  Heads heads;
+  Shape shape;
+  Call(const at::Tensor& of, std::int64_t H, std::int64_t K, const Mask& given, const Form& how)
+      : qkv(of), form(how), mask(given), heads(of, H, K, how), shape(shape_of(of, heads, given)) {}
+};
+
+Forward forward_by(Backend backend, const Call& on) {
+  if (backend == Backend::math) return aten::forward(on.qkv, on.heads.H, on.heads.K, on.mask, on.form);
+  if (on.shape.documents || on.shape.window > 0) return masked_forward(on.qkv, on.heads, on.shape, on.mask);
+  return fused_forward(Parts(on.qkv, on.heads), on.heads, backend);
 }
 
 /// What the backend that ran forward gives: one gradient of qkv, or one each of q, k and v.
 using Backward = std::variant<at::Tensor, Gradients>;
 
-Backward backward_by_forwards(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                              const Shape& shape, const Mask& mask) {
+Backward backward_by_forwards(const at::Tensor& dy, const Forward& saved, const Call& on) {
+  const Heads& x = on.heads;
   switch (saved.backend) {
     case Backend::cudnn: {
-      at::Tensor dqkv = cudnn::backward(dy, qkv, saved.y, saved.lse, shape.H, shape.K, shape.fixed_order);
-      report_joined(shape);
+      at::Tensor dqkv =
+          cudnn::backward(dy, on.qkv, saved.y, saved.lse, x.H, x.K, on.shape.fixed_order, on.form);
+      report_joined(on.shape);
       return dqkv;
     }
     case Backend::flash:
-      if (shape.documents || shape.window > 0) return masked_backward(dy, qkv, saved, shape, mask);
-      return flash_backward(dy, Parts(qkv, shape.H, shape.K), saved, shape.fixed_order);
+      if (on.shape.documents || on.shape.window > 0)
+        return masked_backward(dy, on.qkv, x, saved, on.shape, on.mask);
+      return flash_backward(dy, Parts(on.qkv, x), x, saved, on.shape.fixed_order);
     case Backend::math:
-      return aten::backward(dy, qkv, saved, shape.H, shape.K, mask);
+      return aten::backward(dy, on.qkv, saved, x.H, x.K, on.mask, on.form);
   }
   return at::Tensor();
 }
@@ -261,24 +270,23 @@ std::string refusal_of(const Work& work) {
   }
 }
 
-/// Runs both passes on `qkv`, so that a library that takes them has its plans afterwards.
-std::string refusal_of_passes(const Shape& shape, Backend backend, const at::Tensor& qkv, const Mask& mask) {
+/// Runs both passes, so that a library that takes them has its plans afterwards.
+std::string refusal_of_passes(Backend backend, const Call& on) {
   if (backend == Backend::math) return "";
   const metrics::FlopCounter not_of_the_step;
   Forward out;
-  if (std::string why = refusal_of([&] { out = forward_by(backend, qkv, shape, mask); }); !why.empty())
-    return why;
-  std::string why = refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), qkv, out, shape, mask); });
+  if (std::string why = refusal_of([&] { out = forward_by(backend, on); }); !why.empty()) return why;
+  std::string why = refusal_of([&] { backward_by_forwards(at::zeros_like(out.y), out, on); });
   return why.empty() ? why : "backward: " + why;
 }
 
-/// The one choice for `shape`. A forced backend is not tried: it runs, or its refusal is the caller's.
-Backend chosen(const Shape& shape, const at::Tensor& qkv, const Mask& mask) {
-  if (const auto known = Choices::all().find(shape)) return *known;
-  const Choice choice = choose(shape, [&](Backend backend) {
-    return shape.forced ? std::string() : refusal_of_passes(shape, backend, qkv, mask);
+/// The one choice for a shape. A forced backend is not tried: it runs, or its refusal is the caller's.
+Backend chosen(const Call& on) {
+  if (const auto known = Choices::all().find(on.shape)) return *known;
+  const Choice choice = choose(on.shape, [&](Backend backend) {
+    return on.shape.forced ? std::string() : refusal_of_passes(backend, on);
   });
-  Choices::all().keep(shape, choice);
+  Choices::all().keep(on.shape, choice);
   return choice.backend;
 }
 
@@ -294,11 +302,9 @@ void run_chosen(const Shape& shape, Backend backend, const char* pass, const Wor
                                        "compute.attention=math computes any shape");
 }
 
-Backward run_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, const Shape& shape,
-                      const Mask& mask) {
+Backward run_backward(const at::Tensor& dy, const Forward& saved, const Call& on) {
   Backward out;
-  run_chosen(shape, saved.backend, "backward pass",
-             [&] { out = backward_by_forwards(dy, qkv, saved, shape, mask); });
+  run_chosen(on.shape, saved.backend, "backward pass", [&] { out = backward_by_forwards(dy, saved, on); });
   return out;
 }
 
@@ -310,34 +316,44 @@ namespace cuda {
 
 std::string refusal(const Shape& shape, Backend backend, at::Device device) {
   const at::TensorOptions of_ids = at::TensorOptions(device).dtype(at::kInt);
-  const at::Tensor qkv = at::zeros({shape.B, shape.T, shape.H + 2 * shape.K, shape.E},
-                                   at::TensorOptions(device).dtype(shape.type));
+  const Form form{.value_dim = shape.W};
+  const std::vector<std::int64_t> token = shape.W > 0
+                                              ? std::vector{(shape.H + shape.K) * shape.E + shape.K * shape.W}
+                                              : std::vector{shape.H + 2 * shape.K, shape.E};
+  std::vector<std::int64_t> extents = {shape.B, shape.T};
+  extents.insert(extents.end(), token.begin(), token.end());
+  const at::Tensor qkv = at::zeros(extents, at::TensorOptions(device).dtype(shape.type));
   Documents documents;
   if (shape.documents)
     documents = {at::zeros({shape.B, shape.T}, of_ids),
                  at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids)};
-  return refusal_of_passes(shape, backend, qkv, Mask(documents, shape.window));
+  const Mask mask(documents, shape.window);
+  Call on(qkv, shape.H, shape.K, mask, form);
+  on.shape = shape;
+  return refusal_of_passes(backend, on);
 }
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask) {
-  const Shape shape = shape_of(qkv, heads, kv_heads, mask);
-  const Backend backend = chosen(shape, qkv, mask);
+Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
+                const Form& form) {
+  const Call on(qkv, heads, kv_heads, mask, form);
+  const Backend backend = chosen(on);
   Forward out;
-  run_chosen(shape, backend, "forward pass", [&] { out = forward_by(backend, qkv, shape, mask); });
+  run_chosen(on.shape, backend, "forward pass", [&] { out = forward_by(backend, on); });
   return out;
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask) {
-  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, mask), mask);
-  if (const auto* apart = std::get_if<Gradients>(&out)) return at::cat({apart->dq, apart->dk, apart->dv}, 2);
+                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
+  Backward out = run_backward(dy, saved, Call(qkv, heads, kv_heads, mask, form));
+  if (const auto* apart = std::get_if<Gradients>(&out))
+    return at::cat({apart->dq.flatten(2), apart->dk.flatten(2), apart->dv.flatten(2)}, 2).view(qkv.sizes());
   return std::get<at::Tensor>(std::move(out));
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
                                  std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                                  const rope::Table& table, const at::Tensor& positions) {
-  Backward out = run_backward(dy, qkv, saved, shape_of(qkv, heads, kv_heads, mask), mask);
+  Backward out = run_backward(dy, saved, Call(qkv, heads, kv_heads, mask, {}));
   if (const auto* apart = std::get_if<Gradients>(&out))
     return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
   at::Tensor dqkv = std::get<at::Tensor>(std::move(out));

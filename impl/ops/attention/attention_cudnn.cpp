@@ -9,7 +9,6 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <atomic>
-#include <cmath>
 #include <compare>
 #include <cstdint>
 #include <initializer_list>
@@ -33,9 +32,10 @@ constexpr std::size_t least_version = 91600;
 
 /// What a graph depends on.
 struct Shape {
-  std::int64_t B, T, H, K, E;
+  std::int64_t B, T, H, K, E, W;
   bool fixed_order;
   int device;
+  std::int64_t token() const { return (H + K) * E + K * W; }  ///< entries of q | k | v
   auto operator<=>(const Shape&) const = default;
 };
 
@@ -45,18 +45,25 @@ constexpr cudnnDataType_t f32 = CUDNN_DATA_FLOAT, bf16 = CUDNN_DATA_BFLOAT16;
 
 /// Extents and strides of what the graph is made of. cuDNN's order of extents is [B, heads, T, E].
 struct Layouts {
-  Extents queries, keys, keys_turned, row, square;
-  Extents in_qkv, in_qkv_turned, in_y, by_head, by_row, by_query, by_key;
+  Extents queries, outputs, keys, values, keys_turned, values_turned, row, square;
+  Extents key_strides, value_strides, keys_turned_strides, values_turned_strides;
+  Extents in_y, queries_by_head, outputs_by_head, by_row, by_query, by_key;
   explicit Layouts(const Shape& s)
       : queries{s.B, s.H, s.T, s.E},
+        outputs{s.B, s.H, s.T, s.W},
         keys{s.B, s.K, s.T, s.E},
+        values{s.B, s.K, s.T, s.W},
         keys_turned{s.B, s.K, s.E, s.T},
+        values_turned{s.B, s.K, s.W, s.T},
         row{s.B, s.H, s.T, 1},
         square{s.B, s.H, s.T, s.T},
-        in_qkv{s.T * (s.H + 2 * s.K) * s.E, s.E, (s.H + 2 * s.K) * s.E, 1},
-        in_qkv_turned{in_qkv[0], in_qkv[1], 1, in_qkv[2]},
-        in_y{s.T * s.H * s.E, s.E, s.H * s.E, 1},
-        by_head{s.H * s.T * s.E, s.T * s.E, s.E, 1},
+        key_strides{s.T * s.token(), s.E, s.token(), 1},
+        value_strides{s.T * s.token(), s.W, s.token(), 1},
+        keys_turned_strides{s.T * s.token(), s.E, 1, s.token()},
+        values_turned_strides{s.T * s.token(), s.W, 1, s.token()},
+        in_y{s.T * s.H * s.W, s.W, s.H * s.W, 1},
+        queries_by_head{s.H * s.T * s.E, s.T * s.E, s.E, 1},
+        outputs_by_head{s.H * s.T * s.W, s.T * s.W, s.W, 1},
         by_row{s.H * s.T, s.T, 1, 1},
         by_query{s.H * s.T * s.T, s.T * s.T, s.T, 1},
         by_key{s.H * s.T * s.T, s.T * s.T, 1, s.T} {}
@@ -70,7 +77,7 @@ struct Inputs {
 Node delta_of(Graph& graph, const Layouts& at, const Shape& s, const Inputs& in) {
   const Node products =
       graph.pointwise(CUDNN_POINTWISE_MUL, in.dy, in.y,
-                      graph.between(f32, at.queries, {s.H * s.T * s.E, s.T * s.E, s.H * s.E, 1}));
+                      graph.between(f32, at.outputs, {s.H * s.T * s.W, s.T * s.W, s.H * s.W, 1}));
   const Node sums = graph.sum(products, graph.between(f32, at.row, at.by_row));
   return graph.pointwise(CUDNN_POINTWISE_MUL, sums, graph.scalar(one),
                          graph.tensor(delta, f32, at.row, at.by_row));
@@ -89,45 +96,46 @@ Node probabilities(Graph& graph, const Layouts& at, const Inputs& in) {
   return graph.pointwise(CUDNN_POINTWISE_EXP, masked, square());
 }
 
-/// left right [B, H, T, E], summed over the query heads of a key/value head.
-void add_by_key_head(Graph& graph, const Layouts& at, Node left, Node right, Node out) {
-  if (at.queries == at.keys) {
+/// left right, of `extents` [B, H, T, E or W], summed over the query heads of a key/value head.
+void add_by_key_head(Graph& graph, const Shape& s, const Extents& extents, const Extents& strides, Node left,
+                     Node right, Node out) {
+  if (s.H == s.K) {
     graph.product(left, right, out);
     return;
   }
-  graph.sum(graph.product(left, right, graph.between(bf16, at.queries, at.by_head)), out);
+  graph.sum(graph.product(left, right, graph.between(bf16, extents, strides)), out);
 }
 
 void describe(Graph& graph, const Shape& s) {
   const Layouts at(s);
-  const Inputs in{.q = graph.tensor(q, bf16, at.queries, at.in_qkv),
-                  .k = graph.tensor(k, bf16, at.keys_turned, at.in_qkv_turned),
-                  .v = graph.tensor(v, bf16, at.keys_turned, at.in_qkv_turned),
-                  .y = graph.tensor(y, bf16, at.queries, at.in_y),
-                  .dy = graph.tensor(dy, bf16, at.queries, at.in_y),
+  const Inputs in{.q = graph.tensor(q, bf16, at.queries, at.key_strides),
+                  .k = graph.tensor(k, bf16, at.keys_turned, at.keys_turned_strides),
+                  .v = graph.tensor(v, bf16, at.values_turned, at.values_turned_strides),
+                  .y = graph.tensor(y, bf16, at.outputs, at.in_y),
+                  .dy = graph.tensor(dy, bf16, at.outputs, at.in_y),
                   .lse = graph.tensor(lse, f32, at.row, at.by_row),
                   .scale = graph.scalar(scale)};
-  const Node to_dq = graph.tensor(dq, bf16, at.queries, at.in_qkv),
-             to_dk = graph.tensor(dk, bf16, at.keys, at.in_qkv),
-             to_dv = graph.tensor(dv, bf16, at.keys, at.in_qkv);
+  const Node to_dq = graph.tensor(dq, bf16, at.queries, at.key_strides),
+             to_dk = graph.tensor(dk, bf16, at.keys, at.key_strides),
+             to_dv = graph.tensor(dv, bf16, at.values, at.value_strides);
   const auto square = [&] { return graph.between(f32, at.square, at.by_query); };
   const auto turned = [&](Node x) { return graph.reshaped(x, graph.between(bf16, at.square, at.by_key)); };
 
   const Node deltas = delta_of(graph, at, s, in), p = probabilities(graph, at, in);
-  add_by_key_head(graph, at, turned(p), in.dy, to_dv);
+  add_by_key_head(graph, s, at.outputs, at.outputs_by_head, turned(p), in.dy, to_dv);
 
   const Node dp = graph.product(in.dy, in.v, square());
   const Node centred = graph.pointwise(CUDNN_POINTWISE_SUB, dp, deltas, square());
   const Node weighted = graph.pointwise(CUDNN_POINTWISE_MUL, centred, p, square());
   const Node dscores = graph.pointwise(CUDNN_POINTWISE_MUL, weighted, in.scale, square());
-  add_by_key_head(graph, at, turned(dscores), in.q, to_dk);
+  add_by_key_head(graph, s, at.queries, at.queries_by_head, turned(dscores), in.q, to_dk);
 
-  const Node keys = graph.reshaped(in.k, graph.between(f32, at.keys, at.in_qkv));
+  const Node keys = graph.reshaped(in.k, graph.between(f32, at.keys, at.key_strides));
   if (s.fixed_order) {
     graph.product(dscores, keys, to_dq);
     return;
   }
-  const Node sum = graph.product(dscores, keys, graph.tensor(dq_sum, f32, at.queries, at.by_head));
+  const Node sum = graph.product(dscores, keys, graph.tensor(dq_sum, f32, at.queries, at.queries_by_head));
   graph.pointwise(CUDNN_POINTWISE_IDENTITY, sum, to_dq);
 }
 
@@ -165,7 +173,7 @@ void check_places(std::initializer_list<const at::Tensor*> tensors) {
         tensor->strides());
 }
 
-Shape checked_shape(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, bool fixed_order) {
+Shape checked_shape(const at::Tensor& qkv, const Heads& x, bool fixed_order) {
   TORCH_CHECK(!refusing, "asked to refuse");
   TORCH_CHECK(qkv.scalar_type() == at::kBFloat16, "cuDNN's attention is asked in bf16 only");
   TORCH_CHECK(qkv.numel() > 0, "cuDNN's attention is not asked for no tokens");
@@ -173,11 +181,12 @@ Shape checked_shape(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_h
               least_version);
   TORCH_CHECK(!fixed_order || at::cuda::getDeviceProperties(qkv.get_device())->major < 10,
               "a fixed order needs an engine of its own on this GPU");
-  return {.B = qkv.size(0),
-          .T = qkv.size(1),
-          .H = heads,
-          .K = kv_heads,
-          .E = qkv.size(3),
+  return {.B = x.B,
+          .T = x.T,
+          .H = x.H,
+          .K = x.K,
+          .E = x.E,
+          .W = x.W,
           .fixed_order = fixed_order,
           .device = qkv.get_device()};
 }
@@ -189,8 +198,9 @@ Refusing::~Refusing() { refusing = before_; }
 
 at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at::Tensor& value,
                     const at::Tensor& logsumexp, std::int64_t heads, std::int64_t kv_heads, bool fixed_order,
-                    std::size_t plan) {
-  const Shape s = checked_shape(qkv, heads, kv_heads, fixed_order);
+                    const Form& form, std::size_t plan) {
+  const Heads x(qkv, heads, kv_heads, form);
+  const Shape s = checked_shape(qkv, x, fixed_order);
   check_places({&upstream, &qkv, &value, &logsumexp});
   const c10::cuda::CUDAGuard here(qkv.device());
   const cudnnHandle_t handle = at::native::getCudnnHandle();  // of this thread, on the current stream
@@ -204,19 +214,20 @@ at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at:
   const at::Tensor deltas = at::empty({s.B, s.H, s.T}, wide),
                    workspace = at::empty({chosen->workspace_bytes}, qkv.options().dtype(at::kByte));
   const at::Tensor sums = fixed_order ? at::Tensor() : at::empty({s.B, s.H, s.T, s.E}, wide);
-  float factor = static_cast<float>(1 / std::sqrt(static_cast<double>(s.E))), unit = 1,
-        below_all = -std::numeric_limits<float>::infinity();
-  const auto head = [&](const at::Tensor& of, std::int64_t n) { return of.select(2, n).data_ptr(); };
-  std::map<std::int64_t, void*> memory = {{q, head(qkv, 0)},
-                                          {k, head(qkv, s.H)},
-                                          {v, head(qkv, s.H + s.K)},
+  float factor = static_cast<float>(x.scale), unit = 1, below_all = -std::numeric_limits<float>::infinity();
+  const auto entry = [](const at::Tensor& of, std::int64_t first) -> void* {
+    return static_cast<char*>(of.data_ptr()) + first * of.element_size();
+  };
+  std::map<std::int64_t, void*> memory = {{q, entry(qkv, 0)},
+                                          {k, entry(qkv, x.key(0))},
+                                          {v, entry(qkv, x.value(0))},
                                           {y, value.data_ptr()},
                                           {dy, upstream.data_ptr()},
                                           {lse, logsumexp.data_ptr()},
                                           {scale, &factor},
-                                          {dq, head(dqkv, 0)},
-                                          {dk, head(dqkv, s.H)},
-                                          {dv, head(dqkv, s.H + s.K)},
+                                          {dq, entry(dqkv, 0)},
+                                          {dk, entry(dqkv, x.key(0))},
+                                          {dv, entry(dqkv, x.value(0))},
                                           {one, &unit},
                                           {hidden, &below_all},
                                           {delta, deltas.data_ptr()}};
@@ -226,8 +237,8 @@ at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at:
 }
 
 std::vector<PlanFacts> plans(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                             bool fixed_order) {
-  const Shape s = checked_shape(qkv, heads, kv_heads, fixed_order);
+                             bool fixed_order, const Form& form) {
+  const Shape s = checked_shape(qkv, Heads(qkv, heads, kv_heads, form), fixed_order);
   const c10::cuda::CUDAGuard here(qkv.device());
   const std::lock_guard lock(Graphs::all().mutex());
   Graph& graph = Graphs::all().of(s, at::native::getCudnnHandle());

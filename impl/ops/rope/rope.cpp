@@ -32,7 +32,7 @@ void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const 
 }
 
 Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
-            at::Device device) {
+            at::Device device, double factor) {
   const auto half = static_cast<std::int64_t>(inverse_frequencies.size());
   const at::ScalarType type = compute == at::kBFloat16 ? at::kFloat : compute;
   at::Tensor cosine = at::empty({positions, half}, at::kDouble),
@@ -41,8 +41,8 @@ Table table(const std::vector<double>& inverse_frequencies, std::int64_t positio
   for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t e = 0; e < half; ++e) {
       const double angle = static_cast<double>(position) * inverse_frequencies[static_cast<std::size_t>(e)];
-      c[position * half + e] = std::cos(angle);
-      s[position * half + e] = std::sin(angle);
+      c[position * half + e] = factor * std::cos(angle);
+      s[position * half + e] = factor * std::sin(angle);
     }
   }
   return {cosine.to(at::TensorOptions(device).dtype(type)), sine.to(at::TensorOptions(device).dtype(type))};

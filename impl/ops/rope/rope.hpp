@@ -12,8 +12,9 @@ struct Table {
 };
 
 /// `inverse_frequencies` [E/2] from spec::rope::inverse_frequencies; angles position * inverse frequency.
+/// Cosines and sines are multiplied by `factor` (spec::rope::Form), so that every kernel applies it.
 Table table(const std::vector<double>& inverse_frequencies, std::int64_t positions, at::ScalarType compute,
-            at::Device device);
+            at::Device device, double factor = 1);
 
 /// Errors: SpecError as rotate.
 void check(const at::Tensor& x, std::int64_t rotated, const Table& table, const at::Tensor& positions);

@@ -122,6 +122,7 @@ attention::Shape attention_shape(const spec::RunConfig& config, const spec::Mode
           .H = own.heads,
           .K = own.kv_heads,
           .E = model.head_dim,
+          .W = model.value_dim() == model.head_dim ? 0 : model.value_dim(),
           .documents = documents,
           .offsets = documents,
           .window = spec::attention::window_within(model.window, config.sequence_length),

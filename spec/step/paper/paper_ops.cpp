@@ -584,39 +584,43 @@ const ExecutedFlops& PaperOps::attention_flops() {
   if (attention_flops_) return *attention_flops_;
   attention_flops_.emplace();
   const AttentionKernel kernel = memory::executed_kernel(s_);
-  const std::int64_t E = s_.model.head_dim;
+  const std::int64_t E = s_.model.head_dim, W = s_.model.value_dim();
   if (lengths_.empty()) {
-    const ExecutedFlops one = executed_attention(s_.model.heads, E, E, {T_}, s_.model.window, kernel);
+    const ExecutedFlops one = executed_attention(s_.model.heads, E, W, {T_}, s_.model.window, kernel);
     for (std::int64_t b = 0; b < B_; ++b) *attention_flops_ += one;
   }
   for (const std::vector<std::int64_t>& of_sequence : lengths_)
-    *attention_flops_ += executed_attention(s_.model.heads, E, E, of_sequence, s_.model.window, kernel);
+    *attention_flops_ += executed_attention(s_.model.heads, E, W, of_sequence, s_.model.window, kernel);
   return *attention_flops_;
+}
+
+attention::Shape PaperOps::attention_shape() const {
+  const ModelSpec& m = s_.model;
+  return {.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim, .W = m.value_dim()};
 }
 
 Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
   begin_op(site);
-  match(site, qkv.columns(), all_heads_ * s_.model.head_dim);
+  const attention::Shape shape = attention_shape();
+  match(site, qkv.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
   if (trace_) {
-    const attention::Shape shape{
-        .B = B_, .T = T_, .H = s_.model.heads, .K = s_.model.kv_heads, .E = s_.model.head_dim};
     record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
       execute(part, ExecutedPass::forward, attention_flops().at(part, ExecutedPass::forward));
   }
-  Tensor y = value(site, {B_, T_, s_.model.heads, s_.model.head_dim});
+  Tensor y = value(site, {B_, T_, shape.H, shape.W});
   Tensor lse = statistic(site, {B_, s_.model.heads, T_});
   held(attention_forward_scratch(s_, B_, T_));
   return {std::move(y), std::move(lse)};
 }
 
-/// [N, H E].
+/// [N, H W].
 Operand PaperOps::attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                                     ReadBy readers) {
   const Tensor& y = attention.y;
   Tensor rows{std::make_shared<Tensor::Storage>(
-      Tensor::Storage{.held = y.storage->held, .shape = {N_, s_.model.heads * s_.model.head_dim}})};
+      Tensor::Storage{.held = y.storage->held, .shape = {N_, s_.model.heads * s_.model.value_dim()}})};
   return quantised(site, "attended", Purpose::activations, rows, weight, quantise::Role::activation, readers);
 }
 
@@ -624,11 +628,10 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
 /// gives dq, dk and dv apart.
 Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved) {
   begin_op(site);
-  const ModelSpec& m = s_.model;
-  match(site, dy.columns(), m.heads * m.head_dim);
+  const attention::Shape shape = attention_shape();
+  match(site, dy.columns(), shape.H * shape.W);
   match(site, saved.lse.rows(), B_);
   if (trace_) {
-    const attention::Shape shape{.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim};
     record(site, StepPass::backward, attention::backward_flops(shape, mask()),
            attention::backward_bytes(shape, element_, statistic_));
     for (const FlopComponent part : {FlopComponent::attention_scores, FlopComponent::attention_values})
@@ -640,9 +643,9 @@ Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, con
   const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
   if (kernel == memory::AttentionKernel::cudnn) dqkv = whole();
   if (kernel == memory::AttentionKernel::flash) {
-    dq = temporary("dq", {B_, T_, m.heads, m.head_dim}, element_);
-    dk = temporary("dk", {B_, T_, m.kv_heads, m.head_dim}, element_);
-    dv = temporary("dv", {B_, T_, m.kv_heads, m.head_dim}, element_);
+    dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
+    dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
+    dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
   }
   held(attention_backward_scratch(s_, B_, T_));
   return dqkv.defined() ? dqkv : whole();

@@ -222,6 +222,14 @@ class PaperOps {
                             ReadBy readers);
   Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
   Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
+
+  // Latent attention (paper_latent.cpp).
+  step::LatentSplit<PaperOps> latent_split(const Site& site, const Tensor& down);
+  Tensor latent_join(const Site& site, Tensor key_value, Tensor shared_key);
+  Tensor latent_expand(const Site& site, const Tensor& query, const Tensor& key_value,
+                       const Tensor& shared_key);
+  step::LatentGradient<PaperOps> latent_expand_backward(const Site& site, Tensor d_qkv);
+
   Operand gate(const Site& site, const Tensor& gate_up, const Weight& down, ReadBy readers);
   step::GateGradient<PaperOps> gate_backward(const Site& site, Tensor d_gated, Tensor gate_up, Operand kept,
                                              const Weight& gate_up_weight, const Weight& down);
@@ -299,6 +307,7 @@ class PaperOps {
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }
   qk_norm::Shape normed(const Vector& q_gain, const Vector& k_gain) const;
   rope::Shape turned() const;  ///< q and k
+  attention::Shape attention_shape() const;
 
   const memory::Setting& s_;
   memory::Ledger& ledger_;

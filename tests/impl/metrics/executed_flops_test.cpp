@@ -96,12 +96,14 @@ ExecutedFlops on_paper(const Drawn& drawn) {
 /// Sequences of up to 40 tokens: one tile, a tile and a bit, several; documents in half of them.
 Drawn draw() {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  Drawn out{.model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed),
+  Drawn out{.model = seed % 3 == 0   ? tests::latent_model(seed)
+                     : seed % 2 == 1 ? tests::routed_model(seed)
+                                     : tests::tiny_model(seed),
             .dtype = Dtype::f64,
             .batch = {},
             .micro = 1};
   out.model.context = 64;
-  out.model.head_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 11);
+  if (!out.model.latent) out.model.head_dim = 2 * *rc::gen::inRange<std::int64_t>(1, 11);
   out.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   const auto B = *rc::gen::inRange<std::int64_t>(1, 4), T = *rc::gen::inRange<std::int64_t>(1, 41);
   if (out.model.window > 0) out.model.window = *rc::gen::inRange<std::int64_t>(1, 41);
@@ -173,14 +175,17 @@ TEST(ExecutedFlopsImpl, PlainGemmsRunTheWholeSquare) {
     Drawn drawn = draw();
     drawn.recompute = spec::Recompute::none;  // attention alone
     const spec::ModelSpec& m = drawn.model;
-    const auto qkv =
-        at::randn({drawn.batch.B, drawn.batch.T, m.heads + 2 * m.kv_heads, m.head_dim}, at::kDouble);
+    const attention::Form form = m.latent ? attention::Form{.value_dim = m.value_dim()} : attention::Form{};
+    auto qkv = at::randn(
+        {drawn.batch.B, drawn.batch.T, (m.heads + m.kv_heads) * m.head_dim + m.kv_heads * m.value_dim()},
+        at::kDouble);
+    if (!m.latent) qkv = qkv.unflatten(2, {-1, m.head_dim});
     const attention::Mask mask(tests::token_batch(drawn.batch, at::kCPU).documents, m.window);
     const FlopCounter counter;
-    const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, mask);
+    const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, mask, form);
     {
       const FlopScope scope(ExecutedPass::backward);
-      attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, mask);
+      attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, mask, form);
     }
     const ExecutedFlops all = expected(drawn, {.kind = AttentionKernel::Kind::square});
     for (const FlopComponent component : {FlopComponent::attention_scores, FlopComponent::attention_values})
@@ -249,7 +254,7 @@ TEST(ExecutedFlopsImpl, AStepThatRunsOneGemmTwiceIsSeen) {
 TEST(ExecutedFlopsImpl, SettingsOfRecomputeDifferByWhatRunsAgain) {
   Drawn drawn = example();
   std::vector<Count> total, again;
-  for (const spec::Recompute recompute : spec::all_recomputes) {
+  for (const spec::Recompute recompute : spec::recomputes_of(drawn.model)) {
     drawn.recompute = recompute;
     const MeasuredFlops ran = step(drawn);
     EXPECT_EQ(difference(ran, expected(drawn, cpu_kernel(drawn.dtype))), "") << to_string(recompute);

@@ -19,7 +19,9 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
                            .restart = [&] { allocator.restart(); }};
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
   const spec::memory::Setting setting{
-      .model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed),
+      .model = seed % 3 == 0   ? tests::latent_model(seed)
+               : seed % 2 == 1 ? tests::routed_model(seed)
+                               : tests::tiny_model(seed),
       .dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16),
       .recompute = *rc::gen::elementOf(spec::all_recomputes),
       .micro = *rc::gen::inRange<std::int64_t>(1, 4),

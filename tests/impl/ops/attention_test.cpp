@@ -71,15 +71,17 @@ RC_GTEST_PROP(AttentionImpl, AgreesWithAutograd, ()) {
   if (d.window > 0) visible = visible.logical_and(at::ones({d.T, d.T}, at::kBool).triu(1 - d.window));
   if (numbers.defined())
     visible = visible.logical_and(numbers.view({d.B, 1, d.T, 1}).eq(numbers.view({d.B, 1, 1, d.T})));
-  const at::Tensor y = at::scaled_dot_product_attention(d.q(leaf).transpose(1, 2), repeated(d.k(leaf)),
-                                                        repeated(d.v(leaf)), visible)
-                           .transpose(1, 2);
+  const double scale = d.form.score_factor / std::sqrt(static_cast<double>(d.E));
+  const at::Tensor y =
+      at::scaled_dot_product_attention(d.q(leaf).transpose(1, 2), repeated(d.k(leaf)), repeated(d.v(leaf)),
+                                       visible, 0.0, /*is_causal=*/false, scale)
+          .transpose(1, 2);
   const at::Tensor theirs = tests::autograd(y, d.dy, {leaf})[0];
 
-  const auto out = attention::forward(d.qkv, d.H, d.K, d.mask());
+  const auto out = attention::forward(d.qkv, d.H, d.K, d.mask(), d.form);
   const parity::AttentionBounds bounds(d, {exact(out.y), exact(out.lse)});
   ASSAY_RC_CLOSE(values(out.y), values(y), bounds.y());
-  ASSAY_RC_CLOSE(values(attention::backward(d.dy, d.qkv, out, d.H, d.K, d.mask())), values(theirs),
+  ASSAY_RC_CLOSE(values(attention::backward(d.dy, d.qkv, out, d.H, d.K, d.mask(), d.form)), values(theirs),
                  bounds.dqkv(exact(theirs)));
 }
 
@@ -171,9 +173,9 @@ TEST(AttentionImpl, BothImplementationsGiveContiguousTensors) {
     const at::Tensor qkv = tests::normal({B, T, H + 2 * K, E}, 1, type);
     const at::Tensor dy = tests::normal({B, T, H, E}, 2, type);
     for (const bool fused : {true, false}) {
-      const auto saved = (fused ? attention::cpu::forward : attention::aten::forward)(qkv, H, K, {});
+      const auto saved = (fused ? attention::cpu::forward : attention::aten::forward)(qkv, H, K, {}, {});
       const at::Tensor dqkv =
-          (fused ? attention::cpu::backward : attention::aten::backward)(dy, qkv, saved, H, K, {});
+          (fused ? attention::cpu::backward : attention::aten::backward)(dy, qkv, saved, H, K, {}, {});
       EXPECT_EQ(saved.y.sizes(), at::IntArrayRef({B, T, H, E}));
       EXPECT_TRUE(saved.y.is_contiguous() && saved.lse.is_contiguous() && dqkv.is_contiguous())
           << at::toString(type) << (fused ? " fused" : " aten") << ": " << saved.y.is_contiguous()

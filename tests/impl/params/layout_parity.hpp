@@ -33,13 +33,16 @@ struct LayoutCase {
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
   bool experts = false;           ///< in some of its layers; of one tensor rank
+  bool latent = false;  ///< latent attention; of one tensor rank; with experts where the seed is odd
   spec::LinearPrecision linear = {};
 };
 
 /// The drawn model, with extents that `tensor` ranks may split: fewer KV heads than ranks, as many, or more;
 /// a vocabulary that they need not divide; no norm across heads. In FP8, multiples of 16.
 inline spec::ModelSpec case_model(const LayoutCase& c) {
-  spec::ModelSpec model = c.experts ? routed_model(c.seed) : tiny_model(c.seed);
+  spec::ModelSpec model = c.latent    ? latent_model(c.seed)
+                          : c.experts ? routed_model(c.seed)
+                                      : tiny_model(c.seed);
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
   if (c.linear.recipe != spec::quantise::Recipe::none) {
     model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;

@@ -40,7 +40,9 @@ spec::Layout draw_layout() {
                          shard_ranks);
 }
 
-void expect_reference(bool experts) {
+enum class Model { dense, experts, latent };
+
+void expect_reference(Model model) {
   const spec::Layout layout = draw_layout();
   LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
                .micro = *rc::gen::inRange<std::int64_t>(1, 3),
@@ -48,15 +50,19 @@ void expect_reference(bool experts) {
                .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
                .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
                                             tests::Ignored::sequences, tests::Ignored::most)};
-  c.experts = experts;
+  c.experts = model == Model::experts, c.latent = model == Model::latent;
   c.recompute = *rc::gen::elementOf(spec::all_recomputes);
   const std::string found = difference(c, layout);
   if (!found.empty()) RC_FAIL(found + "\n" + tests::describe(c, layout));
 }
 
-RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) { expect_reference(false); }
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) { expect_reference(Model::dense); }
 
-RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsExpertsAsTheReference, ()) { expect_reference(true); }
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsExpertsAsTheReference, ()) { expect_reference(Model::experts); }
+
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsLatentAttentionAsTheReference, ()) {
+  expect_reference(Model::latent);
+}
 
 /// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
 /// GEMM comes, not with a number of a micro-batch.

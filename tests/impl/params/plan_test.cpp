@@ -106,6 +106,12 @@ RC_GTEST_PROP(MemoryPlanImpl, WithExpertsTheyTakeWhatThePlanSays, ()) {
   expect_planned(drawn);
 }
 
+RC_GTEST_PROP(MemoryPlanImpl, WithLatentAttentionTheyTakeWhatThePlanSays, ()) {
+  Drawn drawn = draw(tests::latent_model);
+  drawn.setting.auxiliary.probabilities = drawn.setting.model.experts.has_value();
+  expect_planned(drawn);
+}
+
 RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   Drawn drawn = draw();
   const auto t = *rc::gen::inRange<std::int64_t>(2, 5);
@@ -156,9 +162,9 @@ RC_GTEST_PROP(MemoryPlanImpl, AValidationTakesWhatThePlanSays, ()) {
 }
 
 /// A step of which activations are nearly all.
-Drawn long_step(Recompute recompute) {
+Drawn long_step(const spec::ModelSpec& model, Recompute recompute) {
   Drawn drawn;
-  drawn.setting.model = tests::corner_models().front();
+  drawn.setting.model = model;
   drawn.setting.model.layers = 6;
   drawn.setting.model.context = 64;
   drawn.setting.recompute = recompute;
@@ -169,10 +175,10 @@ Drawn long_step(Recompute recompute) {
   return drawn;
 }
 
-TEST(MemoryPlanImpl, EachSettingOfRecomputeTakesLess) {
+void expect_each_takes_less(const spec::ModelSpec& model) {
   std::int64_t before = 0;
-  for (const Recompute recompute : spec::all_recomputes) {
-    const Drawn drawn = long_step(recompute);
+  for (const Recompute recompute : spec::recomputes_of(model)) {
+    const Drawn drawn = long_step(model, recompute);
     const std::int64_t measured = measured_peak(drawn),
                        predicted = memory::plan(drawn.setting).peak.to_int64();
     EXPECT_GE(measured, predicted) << to_string(recompute);
@@ -180,6 +186,14 @@ TEST(MemoryPlanImpl, EachSettingOfRecomputeTakesLess) {
     EXPECT_TRUE(before == 0 || measured < before) << to_string(recompute);
     before = measured;
   }
+}
+
+TEST(MemoryPlanImpl, EachSettingOfRecomputeTakesLess) {
+  expect_each_takes_less(tests::corner_models().front());
+}
+
+TEST(MemoryPlanImpl, EachSettingOfRecomputeTakesLessWithLatentAttention) {
+  for (const spec::ModelSpec& model : tests::latent_models()) expect_each_takes_less(model);
 }
 
 }  // namespace

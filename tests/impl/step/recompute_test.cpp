@@ -45,12 +45,15 @@ Trained train(const spec::ModelSpec& model, Dtype dtype, const reference::Batch&
 
 RC_GTEST_PROP(RecomputeImpl, EverySettingGivesTheSameBits, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  const spec::ModelSpec model = seed % 2 ? tests::routed_model(seed) : tests::tiny_model(seed);
+  const spec::ModelSpec model = seed % 3 == 0   ? tests::latent_model(seed)
+                                : seed % 2 == 1 ? tests::routed_model(seed)
+                                                : tests::tiny_model(seed);
   const reference::Batch batch = tests::tiny_batch(model, seed);
   const auto micro = *rc::gen::inRange<std::int64_t>(1, batch.B + 1);
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   const Trained all_kept = train(model, dtype, batch, micro, Recompute::none);
-  for (const Recompute recompute : {Recompute::norms_swiglu, Recompute::attention, Recompute::block}) {
+  for (const Recompute recompute :
+       {Recompute::norms_swiglu, Recompute::mla_up, Recompute::attention, Recompute::block}) {
     RC_LOG() << to_string(recompute) << " " << tests::describe(model) << " " << tests::describe(batch)
              << "\n";
     const Trained again = train(model, dtype, batch, micro, recompute);
@@ -61,15 +64,20 @@ RC_GTEST_PROP(RecomputeImpl, EverySettingGivesTheSameBits, ()) {
   }
 }
 
+spec::ModelSpec normed_model(bool qk_norm) {
+  spec::ModelSpec model = tests::tiny_model(3);
+  model.qk_norm = qk_norm, model.qk_norm_across_heads = false;
+  return model;
+}
+
 /// One decoder block with drawn weights, forward run and its gradients' buffer at zero.
 struct Block {
-  explicit Block(Recompute recompute, bool qk_norm = true)
-      : model(tests::tiny_model(3)),
-        buffers((model.qk_norm = qk_norm, model.qk_norm_across_heads = false,
-                 allocate(model, Dtype::f64, at::kCPU))) {
+  explicit Block(Recompute recompute, bool qk_norm = true) : Block(recompute, normed_model(qk_norm)) {}
+  Block(Recompute recompute, const spec::ModelSpec& of)
+      : model(of), buffers(allocate(model, Dtype::f64, at::kCPU)) {
     initialise(buffers, model, 5);
     batch.B = 2, batch.T = 5;
-    table = rope::table(std::vector<double>(static_cast<std::size_t>(model.head_dim / 2), 0.5), batch.T,
+    table = rope::table(std::vector<double>(static_cast<std::size_t>(model.rope_dim() / 2), 0.5), batch.T,
                         at::kDouble, at::kCPU);
     x = tests::normal({batch.B * batch.T, model.width}, 7, at::kDouble);
     TensorOps ops = make_ops();
@@ -113,6 +121,10 @@ std::string kept(const BlockActivations& saved) {
   name("y", saved.attention.forward.y), name("lse", saved.attention.forward.lse), name("x_mid", saved.x_mid);
   name("normed_mid", saved.normed_mid), name("rstd_mid", saved.rstd_mid), name("gate_up", saved.gate_up);
   name("gated", saved.gated);
+  name("query_down", saved.query_down), name("query_normed", saved.query_normed);
+  name("query_rstd", saved.query_rstd), name("key_value_down", saved.key_value_down);
+  name("key_value_normed", saved.key_value_normed), name("key_value_rstd", saved.key_value_rstd);
+  name("shared_key", saved.shared_key);
   return names;
 }
 
@@ -127,10 +139,28 @@ TEST(RecomputeImpl, ForwardKeepsWhatThePageSays) {
   EXPECT_EQ(kept(Block(Recompute::block).saved), "x ");
 }
 
+TEST(RecomputeImpl, LatentAttentionKeepsWhatThePageSays) {
+  const spec::ModelSpec compressed = tests::latent_models()[0], direct = tests::latent_models()[1];
+  const std::string latents = "query_down query_rstd key_value_down key_value_rstd shared_key ";
+  EXPECT_EQ(kept(Block(Recompute::none, compressed).saved),
+            "x normed rstd qkv y lse x_mid normed_mid rstd_mid gate_up gated query_down query_normed "
+            "query_rstd key_value_down key_value_normed key_value_rstd shared_key ");
+  EXPECT_EQ(kept(Block(Recompute::none, direct).saved),
+            "x normed rstd qkv y lse x_mid normed_mid rstd_mid gate_up gated key_value_down "
+            "key_value_normed key_value_rstd shared_key ");
+  EXPECT_EQ(kept(Block(Recompute::norms_swiglu, compressed).saved),
+            "x rstd qkv y lse x_mid rstd_mid gate_up " + latents);
+  EXPECT_EQ(kept(Block(Recompute::mla_up, compressed).saved),
+            "x rstd y lse x_mid rstd_mid gate_up " + latents);
+  EXPECT_EQ(kept(Block(Recompute::attention, compressed).saved), "x rstd x_mid rstd_mid gate_up " + latents);
+  EXPECT_EQ(kept(Block(Recompute::block, compressed).saved), "x ");
+}
+
 TEST(RecomputeImpl, WhatIsKeptIsReadAndNotComputedAgain) {
   const auto gradient_is_zero = [](TensorOps::Operand BlockActivations::*value,
-                                   at::Tensor DecoderViews::*weight) {
-    Block block(Recompute::none);
+                                   at::Tensor DecoderViews::*weight,
+                                   const spec::ModelSpec& model = normed_model(true)) {
+    Block block(Recompute::none, model);
     (block.saved.*value).value.zero_();
     block.backward();
     return at::equal(block.gradients().*weight, at::zeros_like(block.gradients().*weight));
@@ -139,6 +169,11 @@ TEST(RecomputeImpl, WhatIsKeptIsReadAndNotComputedAgain) {
   EXPECT_TRUE(gradient_is_zero(&BlockActivations::normed_mid, &DecoderViews::gate_up));
   EXPECT_TRUE(gradient_is_zero(&BlockActivations::gated, &DecoderViews::down));
   EXPECT_FALSE(gradient_is_zero(&BlockActivations::gated, &DecoderViews::qkv));
+  const spec::ModelSpec latent = tests::latent_models()[0];
+  EXPECT_TRUE(gradient_is_zero(&BlockActivations::normed, &DecoderViews::query_down, latent));
+  EXPECT_TRUE(gradient_is_zero(&BlockActivations::normed, &DecoderViews::key_value_down, latent));
+  EXPECT_TRUE(gradient_is_zero(&BlockActivations::query_normed, &DecoderViews::query_up, latent));
+  EXPECT_TRUE(gradient_is_zero(&BlockActivations::key_value_normed, &DecoderViews::key_value_up, latent));
 }
 
 }  // namespace

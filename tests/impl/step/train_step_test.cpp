@@ -36,6 +36,14 @@ TEST(TrainStepImpl, ModelsWithExpertsEqualTheReference) {
     compare(tests::sparse_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU, how);
 }
 
+TEST(TrainStepImpl, ModelsWithLatentAttentionEqualTheReference) {
+  run::StepSettings how = settings();
+  how.adamw.eps = 1e-5;  // as of experts: an entry's gradient may be rounding
+  for (const spec::ModelSpec& model : tests::latent_models()) compare(model, 5, 3, 1, at::kCPU, how);
+  for (std::uint64_t seed = 300; seed < 340; ++seed)
+    compare(tests::latent_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCPU, how);
+}
+
 TEST(TrainStepImpl, Fp32StaysWithinItsRoundings) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) compare_low_precision(Dtype::f32, seed, at::kCPU);
 }

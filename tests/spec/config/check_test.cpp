@@ -161,6 +161,32 @@ TEST(ConfigSpec, C15RefusesFp8WithExperts) {
   EXPECT_EQ(refusal(config, model), "");
 }
 
+ModelSpec small_latent() {
+  ModelSpec model = small();
+  model.kv_heads = model.heads;
+  model.latent = LatentAttention{.key_value_rank = 4, .rope_dim = 2, .value_dim = 3};
+  return model;
+}
+
+TEST(ConfigSpec, C25RefusesFp8BesideLatentAttention) {
+  RunConfig config;
+  config.linear = quantise::Recipe::fp8_tensor;
+  EXPECT_EQ(refusal(config, small()), "");
+  EXPECT_EQ(refusal(config, small_latent()).substr(0, 10), "config_c25");
+  config.linear = quantise::Recipe::none;
+  EXPECT_EQ(refusal(config, small_latent()), "");
+}
+
+TEST(ConfigSpec, C26RefusesMlaUpWithoutLatentAttention) {
+  RunConfig config;
+  config.recompute = Recompute::mla_up;
+  EXPECT_EQ(refusal(config, small_latent()), "");
+  EXPECT_EQ(refusal(config, small()),
+            "config_c26: memory.recompute = \"mla_up\" makes q, k and v of latent attention again, which " +
+                small().name +
+                " does not have: leave it out, or set it to \"norms_swiglu\" or \"attention\"");
+}
+
 TEST(ConfigSpec, C8RefusesNarrowTokensForAWideVocabulary) {
   RunConfig config;
   config.data_paths = {"tokens.bin"};

@@ -81,6 +81,32 @@ TEST(ExecutedFlopsSpec, WhatRunsAgainIsThatOfTheSetting) {
             executed_flops(one_head(), {7}, {}, Recompute::norms_swiglu).executed());
 }
 
+/// Of latent attention the projections up run again: Cq H E and Ckv H (E - R + W), or D H E of queries that
+/// are not compressed, which count as qkv.
+TEST(ExecutedFlopsSpec, TheProjectionsUpRunAgainByHand) {
+  ModelSpec model = one_head();
+  model.head_dim = 3, model.layers = 2;
+  const auto again = [&](Recompute recompute, FlopComponent component) {
+    return executed_flops(model, {7}, {}, recompute).at(component, ExecutedPass::recompute).needed;
+  };
+  const auto attention = [&](FlopComponent component) {
+    return executed_flops(model, {7}, {}).at(component, ExecutedPass::forward).needed;
+  };
+  for (const std::int64_t Cq : {5, 0}) {
+    model.latent = LatentAttention{.query_rank = Cq, .key_value_rank = 6, .rope_dim = 2, .value_dim = 9};
+    const Count compressed = Cq > 0 ? Count(5 * 3) : Count(0), direct = Cq > 0 ? Count(0) : Count(4 * 3);
+    for (const Recompute recompute : {Recompute::mla_up, Recompute::attention}) {
+      EXPECT_EQ(again(recompute, latent_projections), 2 * 7 * 2 * (compressed + 6 * (1 + 9)));
+      EXPECT_EQ(again(recompute, qkv), 2 * 7 * 2 * direct);
+    }
+    EXPECT_EQ(again(Recompute::norms_swiglu, latent_projections), Count(0));
+    EXPECT_EQ(again(Recompute::mla_up, attention_values), Count(0));
+    EXPECT_EQ(again(Recompute::attention, attention_values), attention(attention_values));
+    EXPECT_EQ(again(Recompute::block, latent_projections), attention(latent_projections));
+    EXPECT_EQ(again(Recompute::block, qkv), attention(qkv));
+  }
+}
+
 TEST(ExecutedFlopsSpec, OfAnExpertAllMatricesButTheLastRunAgain) {
   for (const char* name : {"moe-4b", "deepseek-v3"}) {
     const ModelSpec model = find_model(name);

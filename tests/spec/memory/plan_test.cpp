@@ -25,9 +25,9 @@ ModelSpec small() {
   return model;
 }
 
-Setting draw_setting() {
+Setting draw_setting(const ModelSpec& model = tests::draw_model()) {
   Setting setting;
-  setting.model = tests::draw_model();
+  setting.model = model;
   setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   setting.states = setting.dtype == Dtype::bf16 ? *rc::gen::element(Dtype::f32, Dtype::bf16) : Dtype::f32;
   setting.machine = *rc::gen::element(Machine::cpu, Machine::cuda);
@@ -88,6 +88,48 @@ TEST(MemoryPlanSpec, EachSettingKeepsWhatThePageSays) {
   EXPECT_EQ(with(Recompute::attention),
             "d_normed_final gate_up qk_rstd qkv qkv_raw rstd rstd_final rstd_mid x x_mid ");
   EXPECT_EQ(with(Recompute::block), "d_normed_final rstd_final x ");
+}
+
+/// Of latent heads, whose values are not as wide as keys, FlashAttention takes none, and cuDNN two kinds.
+TEST(MemoryPlanSpec, KernelsOfLatentHeads) {
+  Setting setting{.model = find_model("deepseek-v3"), .dtype = Dtype::bf16, .machine = Machine::cuda};
+  setting.sequence_length = 64;
+  const auto kernel = [&](std::int64_t E, std::int64_t W) {
+    setting.model.head_dim = E, setting.model.latent->value_dim = W;
+    return to_string(attention_kernel(setting));
+  };
+  EXPECT_EQ(kernel(192, 128), "cudnn");
+  EXPECT_EQ(kernel(128, 64), "cudnn");
+  EXPECT_EQ(kernel(192, 192), "cudnn");
+  EXPECT_EQ(kernel(192, 64), "math");
+  EXPECT_EQ(kernel(128, 60), "math");
+  setting.documents = true;
+  EXPECT_EQ(kernel(192, 128), "math");
+  EXPECT_EQ(kernel(192, 192), "flash");
+}
+
+/// DeepSeek-V3's attention, dense: what the page says of its bytes, and that each setting keeps less,
+/// computes more and takes less than the one before.
+TEST(MemoryPlanSpec, LatentAttentionKeepsLessWithEachSetting) {
+  Setting setting{.model = find_model("deepseek-v3"), .dtype = Dtype::bf16, .machine = Machine::cuda};
+  setting.model.multi_token_layers = 0, setting.model.experts.reset(), setting.model.layers = 4;
+  setting.sequence_length = 4096;
+  Count peak, kept, flops;
+  for (const Recompute recompute : recomputes_of(setting.model)) {
+    setting.recompute = recompute;
+    const Count mine = plan(setting).peak, of_activations = bytes_of(paper::kept_activations(setting)),
+                executed = executed_flops(setting.model, {4096}, {}, recompute).executed();
+    if (recompute == Recompute::mla_up) {
+      EXPECT_EQ(kept - of_activations, Count(4 * 4096) * 131072);  // latent_attention.md
+      EXPECT_EQ(executed - flops, Count(4 * 4096) * 2 * (1536 * 128 * 192 + 512 * 128 * 256));
+    }
+    if (recompute != Recompute::none) {
+      EXPECT_LT(mine, peak) << to_string(recompute);
+      EXPECT_LT(of_activations, kept) << to_string(recompute);
+      EXPECT_GE(executed, flops) << to_string(recompute);
+    }
+    peak = mine, kept = of_activations, flops = executed;
+  }
 }
 
 TEST(MemoryPlanSpec, StateIsWeightsGradientsAndMomentsByDtype) {
@@ -188,7 +230,7 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
 }
 
 RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
-  const Setting setting = draw_setting();
+  const Setting setting = draw_setting(tests::draw_trainable_model());
   Ledger ledger;
   paper::walk(setting, ledger);
   RC_ASSERT(ledger.now() == Count(0));
@@ -197,7 +239,7 @@ RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
 RC_GTEST_PROP(MemoryPlanSpec, EachSettingNeedsNoMoreAndComputesNoLessThanTheOneBefore, ()) {
   Setting setting = draw_setting();
   Count peak, kept, flops;
-  for (const Recompute recompute : all_recomputes) {
+  for (const Recompute recompute : recomputes_of(setting.model)) {
     setting.recompute = recompute;
     const Plan whole = plan(setting);
     RC_LOG() << to_string(recompute) << " dtype " << static_cast<int>(setting.dtype) << " machine "
@@ -240,7 +282,7 @@ std::vector<std::int64_t> smaller(const Setting& setting) {
 }
 
 RC_GTEST_PROP(MemoryPlanSpec, WhatIsSaidToFitFitsAndTheNextDoesNot, ()) {
-  const Setting setting = draw_setting();
+  const Setting setting = draw_setting(tests::draw_trainable_model());
   const Plan asked = plan(setting);
   const Count capacity = (asked.state + asked.peak).to_int64() / 2;
   const auto peak = [&](std::int64_t micro, Recompute recompute) {
@@ -257,7 +299,7 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsSaidToFitFitsAndTheNextDoesNot, ()) {
     if (!micro && peak(each, setting.recompute) <= capacity) micro = each;
   RC_ASSERT((fit.smaller_micro ? fit.smaller_micro->micro : 0) == micro);
   std::optional<Recompute> cheapest;
-  for (const Recompute recompute : all_recomputes)
+  for (const Recompute recompute : recomputes_of(setting.model))
     if (!cheapest && peak(setting.micro, recompute) <= capacity) cheapest = recompute;
   RC_ASSERT(fit.recompute.has_value() == cheapest.has_value());
   if (cheapest) RC_ASSERT(fit.recompute->recompute == *cheapest);

@@ -98,9 +98,10 @@ TEST(LatentAttentionSpec, CountsEveryStep) {
 }
 
 TEST(LatentAttentionSpec, CountsBytesOfEveryTensorOnce) {
-  // A token: q 2*4*2, k 4*6 + 2 + 4*8, v 2*4*3 in bf16; 2 cosines and sines in fp32.
-  EXPECT_EQ(latent_attention::expand_forward_bytes(shape, 2, 4), Count(6 * (98 * 2 + 8)));
-  EXPECT_EQ(latent_attention::expand_backward_bytes(shape, 2, 4), Count(6 * (98 * 2 + 8)));
+  // A token: q 2*4*8, k 4*6 + 2 + 4*8, v 2*4*3 in bf16; 2 cosines and sines in fp32.
+  EXPECT_EQ(latent_attention::expand_forward_bytes(shape, 2, 4), Count(6 * (146 * 2 + 8)));
+  EXPECT_EQ(latent_attention::expand_backward_bytes(shape, 2, 4), Count(6 * (146 * 2 + 8)));
+  EXPECT_EQ(latent_attention::split_bytes(shape, 2), Count(6 * 2 * (6 + 2) * 2));
 }
 
 TEST(LatentAttentionSpec, OfDeepSeekV3ATokenKeepsWhatThePageSays) {

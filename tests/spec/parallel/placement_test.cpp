@@ -121,6 +121,9 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivide) {
   EXPECT_EQ(label(model, 1, 8), "accepted");
   model = example(), model.experts = Experts{.count = 4, .active = 2, .width = 8};
   EXPECT_EQ(label(model, 4, 8), "placement_c9");
+  model = example();
+  model.latent = LatentAttention{.key_value_rank = 4, .rope_dim = 2, .value_dim = 3};
+  EXPECT_EQ(label(model, 4, 8), "placement_c20");
   EXPECT_EQ(label(model, 1, 8), "accepted");
   EXPECT_EQ(tests::label_of([] { placements(example(), {4, 4}); }), "placement_c1");
 }

@@ -134,6 +134,42 @@ TEST(PaperSpec, TheMemoryOfAQkNormAcrossHeadsByHand) {
   EXPECT_EQ(backward.most, backward.before + 4 * memory::token_norm_partial_rows * 6);
 }
 
+/// Latent attention counted by hand: N = 6 tokens in fp32, D = 4, H = 2 heads of E = 3 entries, R = 2 of them
+/// turned, values of W = 5, Cq = 7, Ckv = 6; q | k | v has 22 entries, keys and values as they come 12.
+TEST(PaperSpec, LatentAttentionsMemoryByHand) {
+  using enum StepOp;
+  Setting setting{.model = small(), .recompute = Recompute::mla_up, .micro = 2, .sequence_length = 3};
+  setting.model.kv_heads = 2, setting.model.head_dim = 3, setting.model.family = Family::deepseek_v3;
+  setting.model.latent = LatentAttention{.query_rank = 7, .key_value_rank = 6, .rope_dim = 2, .value_dim = 5};
+  const paper::Trace trace = paper::trace(setting);
+  const auto held = [&](StepOp op, std::size_t which) {
+    return call_of(trace, op, which).before.divided_exactly_by(4).to_int64();
+  };
+  const std::int64_t D = 6 * 4, rstd = 6, query = 6 * 6, key_value = 6 * 12, of_qkv = 6 * 22, y = 6 * 10,
+                     lse = 2 * 2 * 3, Cq = 6 * 7, Ckv = 6 * 6, R = 6 * 2;
+  // Forward: the block's input and its norm, the projections down, whose second is taken apart.
+  EXPECT_EQ(held(latent_projections, 0), D + rstd + D);
+  EXPECT_EQ(held(latent_projections, 1), D + rstd + D + Cq);
+  EXPECT_EQ(held(latent_split, 0), D + rstd + D + Cq + Ckv + R);
+  EXPECT_EQ(held(rms_norm, 1), D + rstd + Cq + Ckv + R) << "normed is gone";
+  const std::int64_t latents = D + rstd + Cq + Ckv + R;
+  EXPECT_EQ(held(latent_projections, 2), latents + rstd + Cq);  // the queries' norm
+  EXPECT_EQ(held(rms_norm, 2), latents + rstd + query);         // which is gone
+  EXPECT_EQ(held(latent_projections, 3), latents + 2 * rstd + query + Ckv);
+  EXPECT_EQ(held(latent_expand, 0), latents + 2 * rstd + query + key_value);
+  EXPECT_EQ(held(attention, 0), latents + 2 * rstd + of_qkv);
+  const std::int64_t kept = latents + 2 * rstd + y + lse;
+  EXPECT_EQ(held(attention_output, 0), kept) << "q, k and v are gone";
+  // Backward of attention: dx, rstd_final, rstd_mid and dy; what was dropped is made again beside them.
+  const std::int64_t beside = kept + D + 6 + 6 + y;
+  EXPECT_EQ(held(latent_expand, 1), beside + query + key_value);
+  EXPECT_EQ(held(attention, 1), beside + of_qkv);
+  // y, lse, dy and qkv are gone, dqkv is there.
+  const std::int64_t behind = beside - 2 * y - lse;
+  EXPECT_EQ(held(latent_expand, 2), behind + of_qkv);
+  EXPECT_EQ(held(latent_projections, 6), behind - R + query + key_value + R) << "dqkv and r are gone";
+}
+
 /// On a GPU the head's 5 rows are multiplied as a tile of 128.
 TEST(PaperSpec, AddedRowsOfTheHeadArePadding) {
   const Setting setting{.model = small(),
@@ -180,7 +216,7 @@ TEST(PaperSpec, ABiassMemoryFlopsAndBytesByHand) {
 
 RC_GTEST_PROP(PaperSpec, ExecutedFlopsAreTheClosedFormulas, ()) {
   Setting setting;
-  setting.model = tests::draw_model();
+  setting.model = tests::draw_trainable_model();
   setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   setting.recompute = *rc::gen::elementOf(all_recomputes);
   setting.plain_attention = *rc::gen::arbitrary<bool>();
@@ -224,18 +260,19 @@ Count attention_in_ops(const paper::Trace& trace, time::StepPass pass) {
   return flops;
 }
 
-/// A GEMM into or out of pairs takes 2 E FLOPs a pair and head: 2 of them forward, 4 backward, the scores
-/// again.
+/// A GEMM into or out of pairs takes 2 E FLOPs a pair and head, of values 2 W: 2 of them forward, 4 backward,
+/// the scores again.
 RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
   Setting setting;
-  setting.model = tests::draw_model();
+  setting.model = tests::draw_trainable_model();
   setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
   setting.sequence_length = *rc::gen::inRange<std::int64_t>(1, 40);
   std::vector<std::int64_t> lengths;
   for (std::int64_t left = setting.sequence_length; left > 0; left -= lengths.back())
     lengths.push_back(*rc::gen::inRange<std::int64_t>(1, left + 1));
-  const Count once = Count(2 * setting.micro_batches * setting.model.layers) * setting.model.heads *
-                     setting.model.head_dim * pairs_counted(lengths, setting.model.window);
+  const Count pairs = Count(2 * setting.micro_batches * setting.model.layers) * setting.model.heads *
+                      pairs_counted(lengths, setting.model.window),
+              once = pairs * setting.model.head_dim, values = pairs * setting.model.value_dim();
   const paper::Trace trace = paper::trace(setting, {lengths});
   const ExecutedFlops& ran = trace.executed;
   const auto needed = [&](FlopComponent component, ExecutedPass pass) {
@@ -243,11 +280,11 @@ RC_GTEST_PROP(PaperSpec, AttentionRunsThePairsThatSeeEachOther, ()) {
   };
   using enum FlopComponent;
   RC_ASSERT(needed(attention_scores, ExecutedPass::forward) == once);
-  RC_ASSERT(needed(attention_values, ExecutedPass::forward) == once);
+  RC_ASSERT(needed(attention_values, ExecutedPass::forward) == values);
   RC_ASSERT(needed(attention_scores, ExecutedPass::backward) == 2 * once);
-  RC_ASSERT(needed(attention_values, ExecutedPass::backward) == 2 * once);
+  RC_ASSERT(needed(attention_values, ExecutedPass::backward) == 2 * values);
   RC_ASSERT(needed(attention_scores, ExecutedPass::recompute) == once);
-  RC_ASSERT(attention_in_ops(trace, time::StepPass::forward) == 2 * once);
+  RC_ASSERT(attention_in_ops(trace, time::StepPass::forward) == once + values);
   RC_ASSERT(attention_in_ops(trace, time::StepPass::backward) == 4 * once);
 }
 

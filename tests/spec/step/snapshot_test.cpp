@@ -57,7 +57,7 @@ std::string page(Setting setting) {
   std::string text = setting.model.name + ", " + std::to_string(setting.micro) + " x " +
                      std::to_string(setting.sequence_length) + " tokens, " +
                      std::to_string(setting.micro_batches) + " micro-batches\n";
-  for (const Recompute recompute : all_recomputes) {
+  for (const Recompute recompute : recomputes_of(setting.model)) {
     setting.recompute = recompute;
     const memory::Plan plan = memory::plan(setting);
     text += "\n" + std::string(to_string(recompute)) + "\n" + layouts(setting) + "  one rank: state " +
@@ -105,6 +105,13 @@ Setting on_gpu(const char* model, Dtype states, std::int64_t micro, std::int64_t
 
 TEST(StepSnapshotSpec, LlamaWithMasterWeights) { compare(on_gpu("llama-1.36b", Dtype::f32, 24, 2048, 4)); }
 TEST(StepSnapshotSpec, LlamaWithStatesInBf16) { compare(on_gpu("llama3-8b", Dtype::bf16, 4, 4096, 2)); }
+/// Dense layers of DeepSeek-V3.
+TEST(StepSnapshotSpec, LatentAttention) {
+  Setting setting = on_gpu("deepseek-v3", Dtype::bf16, 2, 4096, 2);
+  setting.model.name = "deepseek-v3-dense";
+  setting.model.multi_token_layers = 0, setting.model.experts.reset(), setting.model.layers = 3;
+  compare(setting);
+}
 TEST(StepSnapshotSpec, QwenWithAPaddedHead) { compare(on_gpu("qwen3-1.8b", Dtype::f32, 22, 2048, 2)); }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "spec/error.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/flops/executed.hpp"
+#include "tests/support/draw_model.hpp"
 
 namespace assay::spec::step::step_ops_test {
 namespace {
@@ -117,6 +118,10 @@ RC_GTEST_PROP(StepOpsSpecProperty, GemmsAddUpToExactFlops, ()) {
   model.layers = *rc::gen::inRange<std::int64_t>(1, 5);
   model.qk_norm = *rc::gen::arbitrary<bool>();
   model.qk_norm_across_heads = model.qk_norm && *rc::gen::arbitrary<bool>();
+  if (*rc::gen::inRange(0, 3) == 0) {
+    tests::draw_latent(model);
+    model.family = Family::deepseek_v3;
+  }
   const memory::Setting setting{.model = model,
                                 .recompute = *rc::gen::elementOf(all_recomputes),
                                 .micro = *rc::gen::inRange<std::int64_t>(1, 5),

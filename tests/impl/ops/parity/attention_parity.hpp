@@ -23,6 +23,13 @@ struct AttentionDrawn {
         T = *rc::gen::inRange<Index>(always_fused ? 2 : 1, even ? 150 : 30),
         E = even ? *rc::gen::element<Index>(8, 32, 64, 128) : *rc::gen::inRange<Index>(1, 20);
   Index K = *rc::gen::inRange<Index>(1, 3), H = K * *rc::gen::inRange<Index>(1, 4);
+  /// Some have values of a width of their own, and scores with a factor, as latent attention.
+  bool formed = !always_fused && *rc::gen::inRange(0, 3) == 0;
+  Index W = !formed ? E
+                    // Without other tokens in sight all gradients but dv are 0: not nearly all entries.
+                    : std::max((E + 1) / 2, even ? *rc::gen::element<Index>(8, 32, 64, 128)
+                                                 : *rc::gen::inRange<Index>(1, 20));
+  attention::Form form = formed ? attention::Form{.value_dim = W, .score_factor = 1.5} : attention::Form{};
   reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
   Index window = *rc::gen::arbitrary<bool>() ? *rc::gen::inRange<Index>(1, T + 2) : 0;
   at::Tensor qkv, dy;
@@ -32,8 +39,9 @@ struct AttentionDrawn {
       : type(of), device(where), always_fused(fused_documents) {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
     const double scale = *rc::gen::element(0.3, 1.0, 3.0);  // nearly uniform to nearly one-hot probabilities
-    qkv = tests::normal({B, T, H + 2 * K, E}, seed, type, scale);
-    dy = tests::normal({B, T, H, E}, seed + 1, type);
+    qkv = tests::normal(formed ? reference::Shape{B, T, columns()} : reference::Shape{B, T, H + 2 * K, E},
+                        seed, type, scale);
+    dy = tests::normal({B, T, H, W}, seed + 1, type);
     if (!fused_documents && !*rc::gen::arbitrary<bool>()) return;
     const int rare = fused_documents ? *rc::gen::element(1, 4, 50, 1000) : 4;
     for (Index n = 0; n < B * T; ++n)
@@ -52,9 +60,15 @@ struct AttentionDrawn {
   }
   attention::Mask mask() const { return {told_apart(), window}; }
   spec::attention::Mask mask_of_spec() const { return {documents, window}; }
-  at::Tensor q(const at::Tensor& all) const { return all.narrow(2, 0, H); }
-  at::Tensor k(const at::Tensor& all) const { return all.narrow(2, H, K); }
-  at::Tensor v(const at::Tensor& all) const { return all.narrow(2, H + K, K); }
+  Index columns() const { return (H + K) * E + K * W; }  ///< entries of q | k | v of a token
+  at::Tensor q(const at::Tensor& all) const { return part(all, 0, H, E); }
+  at::Tensor k(const at::Tensor& all) const { return part(all, H * E, K, E); }
+  at::Tensor v(const at::Tensor& all) const { return part(all, (H + K) * E, K, W); }
+
+ private:
+  static at::Tensor part(const at::Tensor& all, Index first, Index heads, Index width) {
+    return all.flatten(2).narrow(2, first, heads * width).unflatten(2, {heads, width});
+  }
 };
 
 /// Error of one row's lse, of scores up to `largest` that are off by `score_error` at most, over `keys` keys.
@@ -100,9 +114,9 @@ class AttentionBounds {
         k_(exact(d.k(d.qkv))),
         v_(exact(d.v(d.qkv))),
         dy_(exact(d.dy)),
-        y_({d.B, d.T, d.H, d.E}),
+        y_({d.B, d.T, d.H, d.W}),
         lse_({d.B, d.H, d.T}),
-        dqkv_({d.B, d.T, d.H + 2 * d.K, d.E}) {
+        dqkv_({d.B, d.T, d.columns()}) {
     for (Index b = 0; b < d.B; ++b)
       for (Index h = 0; h < d.H; ++h)
         for (Index t = 0; t < d.T; ++t) row(b, h, t);
@@ -125,12 +139,13 @@ class AttentionBounds {
 
   /// Elements by their place: to look up four indices costs more than all that is done with an element.
   void row(Index b, Index h, Index t) {
-    const Index kv = h / (d_.H / d_.K), T = d_.T, E = d_.E;
-    const Index query = ((b * T + t) * d_.H + h) * E;                         // in q, dy and y
-    const auto key = [&](Index s) { return ((b * T + s) * d_.K + kv) * E; };  // in k and v
-    const auto gradient = [&](Index s, Index head) { return ((b * T + s) * (d_.H + 2 * d_.K) + head) * E; };
-    const double scale = 1 / std::sqrt(static_cast<double>(E)), n = static_cast<double>(T),
-                 e = static_cast<double>(E);
+    const Index kv = h / (d_.H / d_.K), T = d_.T, E = d_.E, W = d_.W;
+    const Index query = ((b * T + t) * d_.H + h) * E, out = ((b * T + t) * d_.H + h) * W;  // in q; in dy, y
+    const auto key = [&](Index s) { return ((b * T + s) * d_.K + kv) * E; };
+    const auto value = [&](Index s) { return ((b * T + s) * d_.K + kv) * W; };
+    const auto gradient = [&](Index s, Index first) { return (b * T + s) * d_.columns() + first; };
+    const double scale = d_.form.score_factor / std::sqrt(static_cast<double>(E)), n = static_cast<double>(T),
+                 e = static_cast<double>(std::max(E, W));
     std::vector<double> score(static_cast<std::size_t>(T)), upstream(score);
     double score_error = 0, largest = 0;
     for (Index s = 0; s <= t; ++s) {
@@ -139,8 +154,8 @@ class AttentionBounds {
       for (Index i = 0; i < E; ++i) {
         const double product = scale * q_[query + i] * k_[key(s) + i];
         sum += product, sizes += std::abs(product);
-        above += std::abs(dy_[query + i] * v_[key(s) + i]);
       }
+      for (Index i = 0; i < W; ++i) above += std::abs(dy_[out + i] * v_[value(s) + i]);
       score[s] = sum, upstream[s] = above;
       score_error = std::max(score_error, rounding_.gamma(e + 3) * sizes);
       largest = std::max(largest, std::abs(sum));
@@ -165,12 +180,15 @@ class AttentionBounds {
       if (!visible(b, t, s)) continue;
       const double p = std::exp(score[s] - lse) + rounding_.smallest;
       const double dscore = p * scale * (upstream[s] + delta);
-      const Index dq = gradient(t, h), dk = gradient(s, d_.H + kv), dv = gradient(s, d_.H + d_.K + kv);
+      const Index dq = gradient(t, h * E), dk = gradient(s, (d_.H + kv) * E),
+                  dv = gradient(s, (d_.H + d_.K) * E + kv * W);
       for (Index i = 0; i < E; ++i) {
-        y_[query + i] += of_y * p * std::abs(v_[key(s) + i]);
         dqkv_[dq + i] += of_dq * dscore * std::abs(k_[key(s) + i]);
         dqkv_[dk + i] += of_dk * dscore * std::abs(q_[query + i]);
-        dqkv_[dv + i] += of_dv * p * std::abs(dy_[query + i]);
+      }
+      for (Index i = 0; i < W; ++i) {
+        y_[out + i] += of_y * p * std::abs(v_[value(s) + i]);
+        dqkv_[dv + i] += of_dv * p * std::abs(dy_[out + i]);
       }
     }
   }
@@ -182,9 +200,13 @@ class AttentionBounds {
   reference::Tensor<double> q_, k_, v_, dy_, y_, lse_, dqkv_;
 };
 
-/// q, k and v side by side as in the trainer's qkv.
-inline reference::Tensor<double> qkv_of(const reference::attention::Backward<double>& gradient) {
-  const auto tensor = [](const reference::Tensor<double>& from) { return tests::rounded(from, at::kDouble); };
+/// q, k and v side by side as in the trainer's qkv: [B, T, heads, E], or, `by_token`, [B, T, entries].
+inline reference::Tensor<double> qkv_of(const reference::attention::Backward<double>& gradient,
+                                        bool by_token = false) {
+  const auto tensor = [&](const reference::Tensor<double>& from) {
+    const at::Tensor heads = tests::rounded(from, at::kDouble);
+    return by_token ? heads.flatten(2) : heads;
+  };
   return exact(at::cat({tensor(gradient.dq), tensor(gradient.dk), tensor(gradient.dv)}, 2));
 }
 
@@ -193,21 +215,23 @@ inline void attention_matches_reference(const AttentionDrawn& d,
                                         std::optional<attention::Backend> backend = {}) {
   const at::Device device = d.device;
   const auto q = exact(d.q(d.qkv)), k = exact(d.k(d.qkv)), v = exact(d.v(d.qkv));
-  const auto expected = reference::attention::forward(q, k, v, d.mask_of_spec());
+  const double factor = d.form.score_factor;
+  const auto expected = reference::attention::forward(q, k, v, d.mask_of_spec(), factor);
   const auto gradient =
-      qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.mask_of_spec()));
+      qkv_of(reference::attention::backward(exact(d.dy), q, k, v, expected, d.mask_of_spec(), factor),
+             /*by_token=*/d.formed);
   const AttentionBounds bounds(d, expected);
   const at::Tensor qkv = d.qkv.to(device), dy = d.dy.to(device);
   const attention::Mask mask = d.mask();
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
-    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, mask);
+    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, mask, d.form);
     RC_ASSERT(!backend || out.backend == *backend);
     RC_ASSERT(out.y.scalar_type() == d.type && out.lse.scalar_type() == tests::math_of(d.type));
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y());
     ASSAY_RC_CLOSE(values(out.lse), values(expected.lse), bounds.lse());
     const at::Tensor dqkv =
-        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, mask);
+        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, mask, d.form);
     ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
   }
 }

@@ -112,10 +112,19 @@ inline void recompute(Workshop& shop) {
     return o.run.steps.empty() ? "" : std::to_string(o.run.steps[0].executed_flops.value_or(0));
   };
   differ(shop, {}, {"", "memory.recompute=attention", "memory.recompute=block"}, executed);
-  const std::string base = losses(shop.train({}));
-  for (const spec::Recompute each : spec::all_recomputes)
-    EXPECT_EQ(losses(shop.train({"memory.recompute=" + std::string(to_string(each))})), base)
-        << to_string(each);
+  const std::string latent = "model.name=" + shop.folder("latent.toml");
+  differ(shop, {latent},
+         {"", "memory.recompute=mla_up", "memory.recompute=attention", "memory.recompute=block"}, executed);
+  for (const std::string& model : {std::string(), latent}) {
+    const std::string base = losses(shop.train({model}));
+    for (const spec::Recompute each : spec::all_recomputes) {
+      if (model.empty() && each == spec::Recompute::mla_up) continue;
+      EXPECT_EQ(losses(shop.train({model, "memory.recompute=" + std::string(to_string(each))})), base)
+          << model << " " << to_string(each);
+    }
+  }
+  EXPECT_NE(shop.train({"memory.recompute=mla_up"}).refusal.find("of latent attention again"),
+            std::string::npos);
 }
 
 /// A rate that grows without bound makes the loss lowest on the way: that checkpoint is kept, and a resumed

@@ -68,6 +68,8 @@ class Workshop {
     model("experts", "mixtral", 1, "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\n");
     model("biased", "mixtral", 1,
           "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\nrouter_bias = true\nscoring = \"sigmoid\"\n");
+    model("latent", "deepseek_v3", 1,
+          "\n[latent_attention]\nquery_rank = 12\nkey_value_rank = 10\nrope_dim = 4\nvalue_dim = 8\n");
     // As uint32 the ids are 7 i mod 250; as uint16 there is a 0 between any two.
     std::vector<std::uint32_t> ids(400);
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::uint32_t>(7 * i % 250);
@@ -133,12 +135,13 @@ class Workshop {
  private:
   void model(const std::string& name, const std::string& family, int layers,
              const std::string& more = {}) const {
-    scratch.write(name + ".toml",
-                  "name = '" + name + "'\nfamily = '" + family + "'\nlayers = " + std::to_string(layers) +
-                      "\nvocab = 256\nwidth = 32\nheads = 2\nkv_heads = 1\nhead_dim = 16\nffn = 48\n"
-                      "context = 64\ntied_embeddings = false\nqk_norm = " +
-                      (family == "qwen3" ? "true" : "false") + "\nnorm_eps = 1e-5\nrope_theta = 10000.0\n" +
-                      more);
+    scratch.write(
+        name + ".toml",
+        "name = '" + name + "'\nfamily = '" + family + "'\nlayers = " + std::to_string(layers) +
+            "\nvocab = 256\nwidth = 32\nheads = 2\nkv_heads = " + (family == "deepseek_v3" ? "2" : "1") +
+            "\nhead_dim = 16\nffn = 48\n"
+            "context = 64\ntied_embeddings = false\nqk_norm = " +
+            (family == "qwen3" ? "true" : "false") + "\nnorm_eps = 1e-5\nrope_theta = 10000.0\n" + more);
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> all;

@@ -23,6 +23,16 @@ TEST(TrainStepCuda, EveryCornerModelEqualsTheReference) {
   for (const spec::ModelSpec& model : tests::corner_models()) parity::compare(model, 5, 3, 1, at::kCUDA);
 }
 
+TEST(TrainStepCuda, ModelsWithLatentAttentionEqualTheReference) {
+  ASSAY_NEEDS_GPU();
+  run::StepSettings how = parity::settings();
+  how.adamw.eps = 1e-5;  // an entry's gradient may be rounding
+  for (const spec::ModelSpec& model : tests::latent_models()) parity::compare(model, 5, 3, 1, at::kCUDA, how);
+  for (std::uint64_t seed = 300; seed < 310; ++seed)
+    parity::compare(tests::latent_model(seed), seed, 3, 1 + static_cast<std::int64_t>(seed % 4), at::kCUDA,
+                    how);
+}
+
 TEST(TrainStepCuda, Fp32StaysWithinItsRoundings) {
   ASSAY_NEEDS_GPU();
   for (std::uint64_t seed = 0; seed < 8; ++seed) parity::compare_low_precision(Dtype::f32, seed, at::kCUDA);
