@@ -204,6 +204,9 @@ std::vector<Source> checked_sources(const fs::path& folder, const Manifest& mani
 
 }  // namespace
 
+/// Elements of the whole of parameter number `index` of `buffers` among which are all that this rank holds in
+/// one of `targets`: of a parameter that is split over tensor ranks its rows, or everything where columns are
+/// split; else all of them, its shard, or none.
 spec::Inventory::Range held(const ParameterBuffers& buffers, const std::vector<at::Tensor>& targets,
                             std::size_t index) {
   const spec::Parameter& own = buffers.inventory.parameters[index];
@@ -225,10 +228,10 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
   std::vector<at::Tensor> targets = {buffers.*part.buffer};
   if (part.buffer == &ParameterBuffers::master && !buffers.master.is_same(buffers.weights))
     targets.push_back(buffers.weights);
-  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
-    const spec::Parameter& parameter = buffers.model.parameters[i];
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
+    const spec::Parameter& parameter = buffers.placements[i].whole;
     if (!holds(part, parameter)) continue;
-    const at::Tensor bias = router_bias_of(buffers, i);
+    const at::Tensor bias = router_bias_of(buffers, buffers.placements[i].number);
     const spec::Inventory::Range range =
         bias.defined() ? spec::Inventory::Range{0, parameter.size} : held(buffers, targets, i);
     if (range.begin == range.end) continue;
@@ -245,6 +248,7 @@ void fill(ParameterBuffers& buffers, const Part& part, const Source& source) {
     else
       for (const at::Tensor& target : targets) store(buffers, target, i, values);
   }
+  if (buffers.experts) fill(*buffers.experts, part, source);
 }
 }  // namespace
 

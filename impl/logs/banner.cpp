@@ -51,6 +51,7 @@ std::string where(const RunStart& start) {
   if (ranks_of(start) == 1) return text;
   text += " on " + plural(static_cast<std::int64_t>(hosts.size()), "host");
   if (start.layout && start.layout->data != "replicate") text += ", " + start.layout->data;
+  if (start.expert_ranks) text += ", experts over " + spec::ranks_text(*start.expert_ranks);
   return text;
 }
 

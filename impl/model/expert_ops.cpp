@@ -14,7 +14,7 @@ namespace assay::impl {
 TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router,
                                     const Vector& bias) {
   const spec::Experts& how = *model().experts;
-  return run(site, {}, [&] {
+  Routing routing = run(site, {}, [&] {
     router::Choice choice =
         router::forward(linear::forward_wide(x.value, router.matrix.values()), how,
                         /*groups=*/context_.batch.B, router::keeps_logits(how, auxiliary_.z), bias);
@@ -24,8 +24,10 @@ TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const We
       order = permute::limited(order, choice.experts, choice.counts,
                                spec::permute::capacity(sequence, auxiliary_.capacity));
     }
-    return Routing{std::move(choice), std::move(order)};
+    return Routing{std::move(choice), std::move(order), {}};
   });
+  if (expert_ranks() > 1) exchange_routing(routing);
+  return routing;
 }
 
 void TensorOps::router_losses(const Site& site, const Routing& routing) {
@@ -61,20 +63,20 @@ at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                      const Routing& routing) {
   return run(site, {},
-             [&] { return grouped_linear::forward(x.value, weight.matrix.values(), routing.order.ends); });
+             [&] { return grouped_linear::forward(x.value, weight.matrix.values(), routing.rows().ends); });
 }
 
 at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                              const Routing& routing) {
   return run(site, {}, [&] {
-    return grouped_linear::backward_input(dy.value, weight.matrix.values(), routing.order.ends);
+    return grouped_linear::backward_input(dy.value, weight.matrix.values(), routing.rows().ends);
   });
 }
 
 void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,
                                         const Gradient& dweight, const Routing& routing) {
   run(site, {}, [&] {
-    grouped_linear::backward_weight(dy.value, x.value, routing.order.ends, dweight.into, dweight.sum);
+    grouped_linear::backward_weight(dy.value, x.value, routing.rows().ends, dweight.into, dweight.sum);
   });
 }
 
@@ -94,7 +96,7 @@ spec::step::WeightedGateGradient<TensorOps> TensorOps::weighted_gate_backward(co
                                                                               const Routing& routing,
                                                                               const Weight&, const Weight&) {
   const bool again = !kept.defined();
-  Tensor d_weights = at::empty_like(routing.choice.weights);
+  Tensor d_weights = at::empty_like(routing.row_weights().values);
   Tensor d_gate_up = run(site, {d_gated, gate_up}, [&] {
     return swiglu::backward_weighted(d_gated, gate_up, spec::swiglu::activation_of(model().mlp),
                                      again ? impl::ForwardValue::again : impl::ForwardValue::kept,

@@ -11,7 +11,7 @@ namespace assay::impl {
 
 Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
              at::ScalarType compute, at::Device device, spec::Recompute recompute,
-             const spec::LinearPrecision& linear, const TensorParallel& tensor)
+             const spec::LinearPrecision& linear, const TensorParallel& tensor, Communicator* experts)
     : model_(model),
       parameters_(parameters),
       rope_table_(rope::table(spec::rope::inverse_frequencies(model), context, compute, device,
@@ -20,7 +20,8 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
       linear_(linear),
       compute_(compute),
       twins_(model.layers),
-      tensor_(tensor) {
+      tensor_(tensor),
+      experts_(experts) {
   spec::require_trainable(model);
 }
 
@@ -34,6 +35,7 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .twins = linear_.weights == spec::QuantiseWeights::step ? &twins_ : nullptr,
           .observer = observer_,
           .tensor = tensor_,
+          .experts = experts_,
           .chunk_logits = chunk_logits_};
 }
 

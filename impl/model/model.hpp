@@ -11,11 +11,13 @@ class Model {
   /// `recompute`: what forward does not keep for backward; losses and gradients are the same for each.
   /// `linear`: precision of the linears of decoder blocks. Logits are of weights that are not quantised.
   /// `tensor`: the ranks that compute the model together; then `model` is one rank's
-  /// (spec/parallel/placement.hpp), and each call is collective.
+  /// (spec/parallel/placement.hpp), and each call is collective. `experts`: the ranks of an expert group, of
+  /// which each brings tokens of its own (spec/parallel/expert_ranks.hpp); null: one rank.
   /// Errors: UserError of require_trainable.
   Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int64_t context,
         at::ScalarType compute, at::Device device, spec::Recompute recompute = spec::Recompute::norms_swiglu,
-        const spec::LinearPrecision& linear = {}, const TensorParallel& tensor = {});
+        const spec::LinearPrecision& linear = {}, const TensorParallel& tensor = {},
+        Communicator* experts = nullptr);
 
   /// Runs one micro-batch; the loss's gradient is taken at once, as far as the head (spec/step/head.hpp),
   /// whose own is added to `parameters`. `normalizer`: valid tokens of the whole step over all micro-batches
@@ -62,6 +64,7 @@ class Model {
   const at::ScalarType compute_;
   WeightTwins twins_;
   const TensorParallel tensor_;
+  Communicator* const experts_;
   OpObserver* observer_ = nullptr;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
 };

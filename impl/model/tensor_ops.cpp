@@ -79,12 +79,14 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
 
 spec::step::BlockParameters<TensorOps::Gradient, at::Tensor> TensorOps::gradients(std::int64_t block) {
   const BlockGradients to = context_.parameters->gradients(block);
-  return spec::step::convert(
+  auto gradients = spec::step::convert(
       to.views,
       [&](const at::Tensor& matrix) {
         return Gradient{matrix, to.sum};
       },
       [](const at::Tensor& vector) { return vector; });
+  gradients.decoder.experts_gate_up.sum = gradients.decoder.experts_down.sum = to.experts;
+  return gradients;
 }
 
 at::Tensor TensorOps::by_head(const at::Tensor& x) const {
@@ -134,14 +136,14 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_all_gather(const Site&, Tensor x
   shape.front() *= tensor_ranks();
   Tensor all = at::empty(shape, x.options());
   const auto ticket = context_.tensor.ranks->begin_all_gather(x.view({-1}), all.view({-1}));
-  return {std::move(all), std::move(x), ticket};
+  return {std::move(all), std::move(x), ticket, context_.tensor.ranks};
 }
 
 TensorOps::Pending<TensorOps::Operand> TensorOps::begin_all_gather(const Site& site, Operand x) {
   if (tensor_ranks() == 1) return {std::move(x), {}};
   TORCH_CHECK(!x.quantised(), "rows in FP8 are not gathered over tensor ranks");
   Pending<Tensor> pending = begin_all_gather(site, std::move(x.value));
-  return {{std::move(pending.value), {}}, std::move(pending.source), pending.ticket};
+  return {{std::move(pending.value), {}}, std::move(pending.source), pending.ticket, pending.ranks};
 }
 
 TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tensor part) {
@@ -150,7 +152,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tens
   shape.front() /= tensor_ranks();
   Tensor own = at::empty(shape, part.options());
   const auto ticket = context_.tensor.ranks->begin_reduce_scatter_sum(part.view({-1}), own.view({-1}));
-  return {std::move(own), std::move(part), ticket};
+  return {std::move(own), std::move(part), ticket, context_.tensor.ranks};
 }
 
 void TensorOps::add_residual(const Site&, Tensor& sum, const Tensor& residual) { sum.add_(residual); }

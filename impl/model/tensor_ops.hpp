@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
@@ -80,10 +81,21 @@ class TensorOps {
     attention::Forward forward;
     bool defined() const { return forward.y.defined(); }
   };
+  /// Rows that other expert ranks send here, in the order of the ranks and there by expert.
+  struct Arrivals {
+    std::vector<std::int64_t> sent, received;  ///< rows to and from each rank
+    permute::Order order;                      ///< of what came, by expert of this rank; one slot a row
+    at::Tensor weights;                        ///< [rows, 1] of what came
+  };
   struct Routing {
-    router::Choice choice;
-    permute::Order order;
-    swiglu::RowWeights row_weights() const { return {choice.weights, order.slots}; }
+    router::Choice choice;             ///< of this rank's tokens
+    permute::Order order;              ///< of their rows, by expert of the model
+    std::optional<Arrivals> arrivals;  ///< of several expert ranks
+    /// Of the rows that this rank's experts work on.
+    const permute::Order& rows() const { return arrivals ? arrivals->order : order; }
+    swiglu::RowWeights row_weights() const {
+      return {arrivals ? arrivals->weights : choice.weights, rows().slots};
+    }
   };
   struct ChunkLoss {
     at::Tensor lse;  ///< [n]
@@ -100,6 +112,7 @@ class TensorOps {
     T value;
     at::Tensor source;  ///< lives as long as the collective reads it
     Communicator::Ticket ticket = 0;
+    Communicator* ranks = nullptr;
   };
   using Chunk = spec::step::Chunk;
   using ReadBy = spec::step::ReadBy;
@@ -118,6 +131,7 @@ class TensorOps {
     WeightTwins* twins = nullptr;                   ///< null: weights are quantised where they are used
     OpObserver* observer = nullptr;
     TensorParallel tensor = {};
+    Communicator* experts = nullptr;                        ///< the ranks of an expert group; null: one rank
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
@@ -139,12 +153,13 @@ class TensorOps {
   metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
 
   std::int64_t tensor_ranks() const { return context_.tensor.size(); }
+  std::int64_t expert_ranks() const { return context_.experts ? context_.experts->size() : 1; }
   Pending<Tensor> begin_all_gather(const Site& site, Tensor x);
   Pending<Operand> begin_all_gather(const Site& site, Operand x);
   Pending<Tensor> begin_reduce_scatter(const Site& site, Tensor part);
   template <class T>
   T wait(Pending<T> pending) {
-    if (pending.source.defined()) context_.tensor.ranks->wait(pending.ticket);
+    if (pending.ranks) pending.ranks->wait(pending.ticket);
     return std::move(pending.value);
   }
   void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
@@ -194,6 +209,11 @@ class TensorOps {
   Operand permute(const Site& site, const Operand& x, const Routing& routing, spec::Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
                  spec::Pass pass);
+  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing);
+  Operand by_expert(const Site& site, Operand x, const Routing& routing, spec::Pass pass);
+  Tensor by_arrival(const Site& site, Tensor rows, const Routing& routing, spec::Pass pass);
+  Pending<Tensor> begin_return(const Site& site, Tensor rows, const Routing& routing);
+  Tensor by_slot(const Site& site, Tensor of_rows, const Routing& routing);
   Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
   Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                 const Routing& routing);
@@ -220,6 +240,7 @@ class TensorOps {
 
  private:
   bool drops() const { return auxiliary_.capacity > 0; }
+  void exchange_routing(Routing& routing);
   /// Runs `op` for `site`, which its GEMMs count for. It writes over `overwritten` beside its results.
   template <class Op>
   auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {

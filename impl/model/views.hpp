@@ -39,6 +39,7 @@ using DecoderWeights = spec::step::DecoderParameters<WeightMatrix, at::Tensor>;
 struct BlockGradients {
   const BlockViews& views;
   linear::GradientSum sum = linear::GradientSum::continues;
+  linear::GradientSum experts = sum;  ///< of the routed experts, which may be laid out in another way
 };
 
 /// Views of block `block` into `flat`, a 1-D tensor of inventory.flat_size elements.

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 
@@ -17,7 +18,11 @@ constexpr std::int64_t no_more = 0;
 
 GatheredState::GatheredState(const ParameterBuffers& buffers, LayoutGroups* groups)
     : buffers_(buffers),
-      groups_(groups && (groups->layout().shards_state() || groups->tensor().size() > 1) ? groups : nullptr) {
+      groups_(groups && (groups->copy().size() > 1 || groups->tensor().size() > 1) ? groups : nullptr),
+      held_(buffers.model.parameters.size()) {
+  for (const ParameterBuffers* each : {&buffers, static_cast<const ParameterBuffers*>(buffers.experts.get())})
+    for (std::size_t i = 0; each && i < each->placements.size(); ++i)
+      held_[each->placements[i].number] = {each, i};
 }
 
 GatheredState::~GatheredState() {
@@ -30,9 +35,9 @@ GatheredState::~GatheredState() {
 }
 
 /// The order of rank 0, on every rank that serves: by the leaders, who are the tensor ranks of data rank 0,
-/// to the ranks of their shard groups.
+/// to the ranks of their copies.
 std::int64_t GatheredState::agree(std::int64_t order) {
-  for (Communicator* group : {leads() ? &groups_->tensor() : nullptr, &groups_->shard()}) {
+  for (Communicator* group : {leads() ? &groups_->tensor() : nullptr, &groups_->copy()}) {
     if (!group || group->size() == 1) continue;
     const at::Tensor said = at::full({1}, group->rank() == 0 ? order : 0, at::kLong);
     group->all_reduce_sum(said);
@@ -41,22 +46,46 @@ std::int64_t GatheredState::agree(std::int64_t order) {
   return order;
 }
 
-at::Tensor GatheredState::own_values(std::int64_t order) {
-  const auto parameters = static_cast<std::int64_t>(buffers_.inventory.parameters.size());
-  const std::int64_t number = (order - 1) / parameters;
-  const spec::Parameter& own =
-      buffers_.inventory.parameters[static_cast<std::size_t>((order - 1) % parameters)];
-  const at::Tensor& flat = buffers_.*gathered.at(static_cast<std::size_t>(number));
-  if (buffers_.whole(flat)) return view(flat, own);
-  if (held_buffer_ != number || held_block_ != own.block) {
+bool GatheredState::at_hand(const Held& held, std::int64_t number) const {
+  if (!held.buffers) return false;
+  return held.buffers->whole(held.buffers->*gathered.at(static_cast<std::size_t>(number))) ||
+         (block_of_ == held.buffers && block_buffer_ == number && block_number_ == held.parameter().block);
+}
+
+at::Tensor GatheredState::of_shards(const Held& held, std::int64_t number) {
+  const ParameterBuffers& buffers = *held.buffers;
+  const spec::Parameter& own = held.parameter();
+  const at::Tensor& flat = buffers.*gathered.at(static_cast<std::size_t>(number));
+  if (buffers.whole(flat)) return view(flat, own);
+  if (!at_hand(held, number)) {
     block_.reset();  // its memory first
-    block_ = at::empty({buffers_.partition.block_size(own.block)}, flat.options());
-    Communicator& shard = groups_->shard();
-    shard.wait(shard.begin_all_gather(owned(buffers_, flat, own.block), block_));
-    held_buffer_ = number, held_block_ = own.block;
+    block_ = at::empty({buffers.partition.block_size(own.block)}, flat.options());
+    Communicator& shard = (&buffers == &buffers_ ? groups_ : groups_->experts())->shard();
+    shard.wait(shard.begin_all_gather(owned(buffers, flat, own.block), block_));
+    block_of_ = &buffers, block_buffer_ = number, block_number_ = own.block;
   }
-  const auto& range = buffers_.partition.blocks.at(static_cast<std::size_t>(own.block));
+  const auto& range = buffers.partition.blocks.at(static_cast<std::size_t>(own.block));
   return block_.narrow(0, own.offset - range.begin, own.size).view(own.shape);
+}
+
+at::Tensor GatheredState::own_values(std::int64_t order) {
+  const auto parameters = static_cast<std::int64_t>(buffers_.model.parameters.size());
+  const std::int64_t number = (order - 1) / parameters;
+  const auto index = static_cast<std::size_t>((order - 1) % parameters);
+  const Held& held = held_[index];
+  const at::Tensor values = held.buffers ? of_shards(held, number) : at::Tensor();
+  if (!buffers_.experts) return values;
+  // Of the first expert group of a copy, the rank that holds the expert sends it to the first.
+  Communicator& expert = groups_->expert();
+  const spec::Parameter& parameter = buffers_.model.parameters[index];
+  const std::int64_t holder =
+      std::max<std::int64_t>(0, spec::routed_expert(parameter)) / buffers_.experts_of_rank;
+  if (holder == 0 || groups_->copy().rank() >= expert.size()) return values;
+  if (expert.rank() == holder) expert.wait(expert.begin_send(values.contiguous(), 0));
+  if (expert.rank() != 0) return values;
+  const at::Tensor received = at::empty(parameter.shape, buffers_.master.options());
+  expert.wait(expert.begin_receive(received, static_cast<int>(holder)));
+  return received;
 }
 
 at::Tensor GatheredState::of_all_tensor_ranks(const at::Tensor& own, std::size_t index) {
@@ -83,11 +112,9 @@ at::Tensor GatheredState::values(at::Tensor ParameterBuffers::*buffer, std::size
   if (!groups_) return view(buffers_.*buffer, buffers_.inventory.parameters.at(index));
   std::int64_t number = 0;
   while (gathered.at(static_cast<std::size_t>(number)) != buffer) ++number;
-  const std::int64_t order = 1 + number * static_cast<std::int64_t>(buffers_.inventory.parameters.size()) +
+  const std::int64_t order = 1 + number * static_cast<std::int64_t>(buffers_.model.parameters.size()) +
                              static_cast<std::int64_t>(index);
-  const spec::Parameter& own = buffers_.inventory.parameters.at(index);
-  const bool here = buffers_.whole(buffers_.*buffer) || (held_buffer_ == number && held_block_ == own.block);
-  if (groups_->tensor().size() > 1 || !here) agree(order);
+  if (groups_->tensor().size() > 1 || !at_hand(held_.at(index), number)) agree(order);
   return of_all_tensor_ranks(own_values(order), index);
 }
 
@@ -96,7 +123,7 @@ void GatheredState::serve() {
   while (const std::int64_t order = agree(0)) {
     const at::Tensor own = own_values(order);
     if (leads())
-      of_all_tensor_ranks(own, static_cast<std::size_t>(order - 1) % buffers_.inventory.parameters.size());
+      of_all_tensor_ranks(own, static_cast<std::size_t>(order - 1) % buffers_.model.parameters.size());
   }
 }
 

@@ -37,6 +37,7 @@ GradientReduction::Number GradientReduction::push(Communicator::Ticket ticket,
 }
 
 GradientReduction::Number GradientReduction::begin_all_reduce(const at::Tensor& gradient, Then then) {
+  if (gradient.numel() == 0) return 0;
   const at::Tensor wire = on_the_wire(gradient);
   return push(communicator_.begin_all_reduce_sum(wire), [=, then = std::move(then)] {
     if (!wire.is_same(gradient)) at::Tensor(gradient).copy_(wire);
@@ -45,6 +46,7 @@ GradientReduction::Number GradientReduction::begin_all_reduce(const at::Tensor& 
 }
 
 GradientReduction::Number GradientReduction::begin_reduce_scatter(const at::Tensor& whole, Then then) {
+  if (whole.numel() == 0) return 0;
   const at::Tensor wire = on_the_wire(whole), sum = part_of(wire), mine = part_of(whole);
   return push(communicator_.begin_reduce_scatter_sum(wire, sum), [=, then = std::move(then)] {
     if (!wire.is_same(whole)) at::Tensor(mine).copy_(sum);
@@ -54,6 +56,7 @@ GradientReduction::Number GradientReduction::begin_reduce_scatter(const at::Tens
 
 GradientReduction::Number GradientReduction::begin_reduce_scatter_add(const at::Tensor& whole,
                                                                       const at::Tensor& total, Then then) {
+  if (whole.numel() == 0) return 0;
   const at::Tensor wire = on_the_wire(whole), sum = part_of(wire);
   return push(communicator_.begin_reduce_scatter_sum(wire, sum), [=, then = std::move(then)] {
     at::Tensor(total).add_(sum);

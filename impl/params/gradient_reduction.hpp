@@ -10,6 +10,7 @@ namespace assay::impl {
 /// Sums gradients over ranks in the dtype of the wire. Where that is the gradients' own, they are reduced in
 /// place; otherwise through rounded copies in two places, allocated here. Two copies are in flight at most:
 /// the third is made after the first one is reduced. On a GPU its stream waits for that, the host does not.
+/// A gradient without elements, of a block without experts, is no reduction: number 0.
 class GradientReduction {
  public:
   /// `gradients`: their dtype and device. `largest`: most elements of one of them.

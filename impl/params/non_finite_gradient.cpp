@@ -9,7 +9,7 @@ namespace assay::impl {
 void NonFiniteGradient::begin() { searches_ = true; }
 
 void NonFiniteGradient::search(std::int64_t block, const at::Tensor& gradient) {
-  if (searches_ && found_.empty())
+  if (searches_ && found_.empty() && gradient.numel() > 0)
     found_ = first_non_finite(inventory_, gradient, inventory_.block_range(block).begin);
 }
 

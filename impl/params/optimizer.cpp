@@ -13,13 +13,14 @@ std::vector<DecayRange> decay_ranges(const ParameterBuffers& buffers) {
   std::vector<DecayRange> ranges;
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
     const spec::Parameter& parameter = buffers.inventory.parameters[i];
-    const std::int64_t end = parameter.offset + parameter.size, group = buffers.placements[i].group;
-    const bool alike = !ranges.empty() && ranges.back().group == group &&
+    const std::int64_t end = parameter.offset + parameter.size, group = buffers.placements[i].group,
+                       moved = buffers.placements[i].moved;
+    const bool alike = !ranges.empty() && ranges.back().group == group && ranges.back().moved == moved &&
                        (ranges.back().decay == parameter.matrix() || !parameter.learned());
     if (alike) {
       ranges.back().end = end;  // takes gaps and places of router biases along: they are zero and stay zero
     } else {
-      ranges.push_back({parameter.offset, end, parameter.matrix(), group});
+      ranges.push_back({parameter.offset, end, parameter.matrix(), group, moved});
     }
   }
   return ranges;
@@ -72,12 +73,14 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::
         return owned(buffers, buffer, run).narrow(0, begin - run.begin, end - begin);
       };
       adamw::Settings of_range = range_settings(settings, range.decay);
-      of_range.first = range.group * entries_of_group + run.canonical_begin + (begin - run.begin);
+      of_range.first =
+          range.group * entries_of_group + range.moved + run.canonical_begin + (begin - run.begin);
       adamw::update_guarded(part(buffers.weights), part(buffers.master), part(buffers.gradients),
                             part(buffers.moment1), part(buffers.moment2), of_range, coefficient,
                             numbers.narrow(0, range.decay ? 0 : 4, 4));
     }
   }
+  if (buffers.experts) update(*buffers.experts, settings, numbers, coefficient);
 }
 
 void move_router_biases(const at::Tensor& biases, const at::Tensor& loads, double rate,

@@ -7,11 +7,13 @@
 
 namespace assay::impl {
 
-/// Element range [begin, end) of the flat buffers that shares one weight decay, and one group of holders.
+/// Element range [begin, end) of the flat buffers that shares one weight decay, one group of holders, and one
+/// distance to its place in the whole model.
 struct DecayRange {
   std::int64_t begin, end;
   bool decay;              ///< matrices decay, gains do not (spec/ops/adamw.md)
   std::int64_t group = 0;  ///< of the tensor ranks that hold the same entries (spec/parallel/placement.md)
+  std::int64_t moved = 0;  ///< spec::Placement::moved
   bool operator==(const DecayRange&) const = default;
 };
 
@@ -33,8 +35,8 @@ using UpdateNumbers = std::array<double, 8>;
 UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
                              double learning_rate, std::int64_t step);
 
-/// One update of all parameters. On the buffers' device, in fp64: `numbers` [8] of the step, and the clip
-/// coefficient, a scalar; where it is NaN nothing is changed.
+/// One update of all parameters, experts of their own buffers included. On the buffers' device, in fp64:
+/// `numbers` [8] of the step, and the clip coefficient, a scalar; where it is NaN nothing is changed.
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient);
 

@@ -89,18 +89,20 @@ std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
   for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains.values, &router_biases})
     if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
+  if (experts) sum += experts->bytes();
   return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
 }
 
-ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
-                          const spec::Layout& layout, std::int64_t shard_rank,
-                          const spec::TensorRank& tensor) {
+namespace {
+/// Of the parameters of `own`, which are parts of `model`'s.
+ParameterBuffers flat_buffers(const spec::Inventory& own, const spec::Inventory& model,
+                              std::vector<spec::Placement> placements, Dtype dtype, at::Device device,
+                              Dtype states, const spec::Layout& layout, std::int64_t shard_rank) {
   ParameterBuffers buffers;
-  buffers.partition =
-      spec::partition(spec::inventory(spec::tensor_model(model, tensor.ranks)), layout.shard_ranks);
+  buffers.partition = spec::partition(own, layout.shard_ranks);
   buffers.inventory = buffers.partition.inventory;
-  buffers.model = spec::inventory(model);
-  buffers.placements = spec::placements(model, tensor);
+  buffers.model = model;
+  buffers.placements = std::move(placements);
   buffers.shard_rank = shard_rank;
   const auto zeros = [&](Dtype element, bool shards) {
     return at::zeros({shards ? buffers.partition.shard_size : buffers.inventory.flat_size},
@@ -114,10 +116,38 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
   buffers.moment2 = zeros(state, true);
   if (dtype == Dtype::bf16)
     buffers.gains = whole_vectors(buffers, buffers.master, spec::norm_gains(buffers.inventory), at::kFloat);
+  return buffers;
+}
+
+void add_router_biases(ParameterBuffers& buffers, const spec::ModelSpec& model) {
   if (model.experts && model.experts->router_bias)
     buffers.router_biases =
         at::zeros({model.sparse_layers(), model.experts->count}, buffers.gradients.options());
-  share_gradients(buffers, tensor.ranks);
+}
+}  // namespace
+
+ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
+                          const spec::Layout& layout, std::int64_t shard_rank, const spec::TensorRank& tensor,
+                          const spec::ExpertRank& expert) {
+  const spec::Inventory whole = spec::inventory(model);
+  const auto of = [&](const spec::Inventory& own, const std::vector<spec::Placement>& placements,
+                      const spec::Layout& over, std::int64_t rank) {
+    return flat_buffers(own, whole, placements, dtype, device, states, over, rank);
+  };
+  if (expert.ranks == 1) {
+    ParameterBuffers buffers = of(spec::inventory(spec::tensor_model(model, tensor.ranks)),
+                                  spec::placements(model, tensor), layout, shard_rank);
+    share_gradients(buffers, tensor.ranks);
+    add_router_biases(buffers, model);
+    return buffers;
+  }
+  const spec::Inventory dense = spec::dense_inventory(model), own = spec::expert_inventory(model, expert);
+  ParameterBuffers buffers = of(dense, spec::placements(whole, dense), layout, shard_rank);
+  buffers.experts = std::make_shared<ParameterBuffers>(of(own, spec::placements(whole, own),
+                                                          spec::expert_layout(layout, expert.ranks),
+                                                          shard_rank / expert.ranks));
+  buffers.experts_of_rank = model.experts->count / expert.ranks;
+  add_router_biases(buffers, model);
   return buffers;
 }
 
@@ -131,13 +161,14 @@ void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::ui
                                     : at::zeros({own.size}, buffers.master.options());
     const std::int64_t rows = placement.dimension == 0 ? placement.count : own.shape.front();
     init::fill(values.narrow(0, 0, rows * (own.size / own.shape.front())), placement.whole,
-               static_cast<std::int64_t>(i), model, seed, slice_of(placement));
+               static_cast<std::int64_t>(placement.number), model, seed, slice_of(placement));
     if (whole) continue;
     store_own(buffers, buffers.master, own, values);
     if (!buffers.master.is_same(buffers.weights)) store_own(buffers, buffers.weights, own, values);
   }
   if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
     buffers.weights.copy_(buffers.master);
+  if (buffers.experts) initialise(*buffers.experts, model, seed);
 }
 
 WholeVectors whole_vectors(const ParameterBuffers& buffers, const at::Tensor& buffer, spec::Inventory offsets,

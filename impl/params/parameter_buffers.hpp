@@ -3,11 +3,13 @@
 // laid out by one spec::Partition. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
 #include "spec/parallel/data_layout.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/partition.hpp"
 #include "spec/parallel/placement.hpp"
 #include "spec/tolerance.hpp"
@@ -46,6 +48,9 @@ struct ParameterBuffers {
   std::vector<std::vector<at::Tensor>> of_all_tensor_ranks, of_holders;  ///< by block
   /// Those of both that another tensor rank counts in the norm.
   std::vector<at::Tensor> counted_elsewhere;
+  /// Of a rank of an expert group: its routed experts, which this object is then without.
+  std::shared_ptr<ParameterBuffers> experts = {};
+  std::int64_t experts_of_rank = 0;  ///< of each sparse layer, where `experts` is not null
 
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
   /// Bytes of all buffers, storage shared by two counted once.
@@ -55,11 +60,12 @@ struct ParameterBuffers {
 /// Zeroed buffers of rank `shard_rank` of a layout's shard group, of what tensor rank `tensor` holds of
 /// `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for master weights and moments in fp32,
 /// Dtype::bf16 for moments in bf16 and no master weights; not read for other weights. Gaps between parameters
-/// stay zero for ever, so that norms and hashes over ranges are exact. Errors: SpecError placement_c1..c5,
-/// placement_c7.
+/// stay zero for ever, so that norms and hashes over ranges are exact. `expert`: the rank of the layout's
+/// expert group that this is. Errors: SpecError placement_c1..c5, placement_c7, placement_c15.
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device,
                           Dtype states = Dtype::f32, const spec::Layout& layout = {},
-                          std::int64_t shard_rank = 0, const spec::TensorRank& tensor = {});
+                          std::int64_t shard_rank = 0, const spec::TensorRank& tensor = {},
+                          const spec::ExpertRank& expert = {});
 
 /// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed): the same bits in
 /// every layout.
@@ -92,8 +98,8 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std:
 /// What a tensor rank holds of a parameter of the model, without the rows that pad it: `values` in the shape
 /// of the whole.
 at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values);
-/// Copies the values of parameter number `index`, in the shape of the whole model's, to where the buffer
-/// holds them: this tensor rank's slice of them, of which all, this rank's shard, or nothing.
+/// Copies the values of parameter number `index` of `buffers`, in the shape of the whole model's, to where
+/// the buffer holds them: this tensor rank's slice of them, of which all, this rank's shard, or nothing.
 void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
            const at::Tensor& values);
 

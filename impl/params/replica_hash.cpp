@@ -44,30 +44,12 @@ std::pair<std::string, std::string> split(const std::string& words) {
   const std::size_t blank = words.find(' ');
   return {words.substr(0, blank), words.substr(blank + 1)};
 }
-}  // namespace
 
-std::string bits_hash(const at::Tensor& flat) {
-  constexpr std::int64_t columns = 1 << 14;
-  const at::Tensor integers = flat.view(integers_as_wide(flat));
-  const std::int64_t even = integers.numel() / columns * columns, rest = integers.numel() - even;
-  std::vector<at::Tensor> parts;
-  if (even > 0) parts.push_back(sums(integers.narrow(0, 0, even), columns));
-  if (rest > 0) parts.push_back(sums(integers.narrow(0, even, rest), rest));
-  const at::Tensor all = parts.empty() ? at::empty({0}, at::kLong) : at::cat(parts).cpu();
-  return spec::content_hash({static_cast<const std::byte*>(all.const_data_ptr()), all.nbytes()});
-}
-
-ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // Data ranks hold copies: of a shard, those that have the same shard; of whole weights, all of them. Each
-  // tensor rank compares its own part of the model.
-  const std::int64_t tensor = groups.tensor().size(),
-                     stride = tensor * (groups.layout().shards_weights() ? groups.layout().shard_ranks : 1);
-  std::string own = bits_hash(buffers.weights);
-  if (buffers.router_biases.defined()) own += bits_hash(buffers.router_biases.view({-1}));
-  const std::vector<std::string> hashes = groups.all().all_gather(own);
+/// Notes the ranks whose hashes are others than those of most: every stride-th rank holds the same bits.
+void compare_every(Communicator& all, const std::string& own, std::int64_t stride, ReplicaCheck& check) {
+  const std::vector<std::string> hashes = all.all_gather(own);
   const auto ranks = static_cast<std::int64_t>(hashes.size());
   const auto of = [&](std::int64_t rank) { return hashes[static_cast<std::size_t>(rank)]; };
-  ReplicaCheck check;
   std::vector<std::string> common;
   for (std::int64_t part = 0; part < stride; ++part) {
     const auto copies = [&](const std::string& hash) {
@@ -84,6 +66,35 @@ ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& gro
   for (std::int64_t r = 0; r < ranks; ++r)
     if (of(r) != common[static_cast<std::size_t>(r % stride)])
       check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(r);
+}
+}  // namespace
+
+std::string bits_hash(const at::Tensor& flat) {
+  constexpr std::int64_t columns = 1 << 14;
+  const at::Tensor integers = flat.view(integers_as_wide(flat));
+  const std::int64_t even = integers.numel() / columns * columns, rest = integers.numel() - even;
+  std::vector<at::Tensor> parts;
+  if (even > 0) parts.push_back(sums(integers.narrow(0, 0, even), columns));
+  if (rest > 0) parts.push_back(sums(integers.narrow(0, even, rest), rest));
+  const at::Tensor all = parts.empty() ? at::empty({0}, at::kLong) : at::cat(parts).cpu();
+  return spec::content_hash({static_cast<const std::byte*>(all.const_data_ptr()), all.nbytes()});
+}
+
+ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
+  // Data ranks hold copies: of a shard, those that have the same shard; of whole weights, all of them. Each
+  // tensor rank compares its own part of the model, and each expert rank its own experts.
+  const auto shards = [](const spec::Layout& layout) {
+    return layout.shards_weights() ? layout.shard_ranks : 1;
+  };
+  const std::int64_t tensor = groups.tensor().size();
+  ReplicaCheck check;
+  std::string own = bits_hash(buffers.weights);
+  if (buffers.router_biases.defined()) own += bits_hash(buffers.router_biases.view({-1}));
+  compare_every(groups.all(), own, tensor * shards(groups.layout()), check);
+  if (const LayoutGroups* experts = groups.experts())
+    compare_every(groups.all(), bits_hash(buffers.experts->weights),
+                  groups.expert().size() * shards(experts->layout()), check);
+  const std::int64_t ranks = groups.all().size();
   // Tensor ranks hold copies of what they share.
   const std::vector<std::string> shared =
       groups.all().all_gather(shared_hash(buffers, groups.tensor().size(), /*of_all=*/true) + " " +

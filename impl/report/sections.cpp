@@ -205,7 +205,8 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   table.row("tokens per step", [](const Run& run) { return grouped(run.start.batch.tokens); });
   table.row("ranks", [](const Run& run) {
     const std::int64_t data = run.start.batch.ranks, tensor = run.start.tensor_ranks.value_or(1);
-    return grouped(data * tensor) + (tensor > 1 ? ", " + spec::data_ranks_text(data, tensor) : "");
+    return grouped(data * tensor) + (tensor > 1 ? ", " + spec::data_ranks_text(data, tensor) : "") +
+           (run.start.expert_ranks ? ", experts over " + spec::ranks_text(*run.start.expert_ranks) : "");
   });
   table.row("steps", steps_text);
   table.row("tokens", [](const Run& run) { return grouped(tokens_of(run)); });

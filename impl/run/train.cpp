@@ -278,20 +278,22 @@ class Run {
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
-  /// shards; where they are not, the tensor ranks of data rank 0 alone.
+  /// shards or experts elsewhere; where they are not, the tensor ranks of data rank 0 alone.
   void sample() {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
     LayoutGroups& groups = trainer_->groups();
-    if (groups.data().rank() != 0 && !groups.layout().shards_weights()) return;
+    const bool of_all = groups.layout().shards_weights() || groups.expert().size() > 1;
+    if (groups.data().rank() != 0 && !of_all) return;
     // Each text is another shape: cuDNN would prepare a plan for every one of them.
     const auto& backend = start_.numerics.config.attention;
     const attention::Forced for_any_length(
         backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
     // All that take part go on with the first one's bytes: a text that ended on some alone would leave the
     // others in a collective.
-    Communicator& together = groups.layout().shards_weights() ? groups.all() : groups.tensor();
+    Communicator& together = of_all ? groups.all() : groups.tensor();
     const auto agreed = [&](const std::string& drawn) {
-      return groups.tensor().size() == 1 ? drawn : together.all_gather(drawn).front();
+      const bool same_bits = groups.tensor().size() == 1 && groups.expert().size() == 1;
+      return same_bits ? drawn : together.all_gather(drawn).front();
     };
     const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
                                             config_.sequence_length, device_, agreed);

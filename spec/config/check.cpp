@@ -79,12 +79,25 @@ void check_linear(const RunConfig& config) {
   });
 }
 
-void check_tensor(const RunConfig& config) {
+void check_split(const RunConfig& config) {
   // config_c12
   require(config.tensor_ranks == 1 || config.linear == quantise::Recipe::none, "config_c12", [&] {
     return "parallel.tensor = " + std::to_string(config.tensor_ranks) + " with compute.linear = \"" +
            to_string(config.linear) +
            "\": scales of tensors that are split over ranks are not agreed on yet; leave one of the two out";
+  });
+  // config_c20
+  require(config.expert_ranks == 1 || config.linear == quantise::Recipe::none, "config_c20", [&] {
+    return "parallel.expert = " + std::to_string(config.expert_ranks) + " with compute.linear = \"" +
+           to_string(config.linear) +
+           "\": rows are sent to the ranks of their experts in the compute type alone; leave one of the two "
+           "out";
+  });
+  // config_c21
+  require(config.expert_ranks == 1 || config.capacity == 0, "config_c21", [&] {
+    return "parallel.expert = " + std::to_string(config.expert_ranks) +
+           " with experts.capacity = " + shown(find_key("experts.capacity")->get(config)) +
+           ": every row is sent to the rank of its expert, and none is dropped yet; leave one of the two out";
   });
 }
 
@@ -147,7 +160,7 @@ void check(const RunConfig& config) {
   check_schedule(config);
   check_resume(config);
   check_linear(config);
-  check_tensor(config);
+  check_split(config);
   check_capacity(config);
   check_unread(config);
 }

@@ -6,6 +6,7 @@
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/error.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/placement.hpp"
 #include "spec/text/ranks.hpp"
 
@@ -17,7 +18,9 @@ using Numbers = std::vector<std::int64_t>;
 Division divided(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
   const Batch batch = batch_of(config.sequences, config.micro, data_ranks(config, ranks.all));
   check_tensor_ranks(model, config.tensor_ranks, batch.micro * config.sequence_length);
-  return {batch, layout_on(config, ranks)};
+  const Layout layout = layout_on(config, ranks);
+  check_expert_ranks(model, config.expert_ranks, layout, config.tensor_ranks);
+  return {batch, layout};
 }
 
 bool division_holds(RunConfig config, const Degrees& degrees, const ModelSpec& model, const RunRanks& ranks) {
@@ -47,6 +50,17 @@ Numbers valid_ranks(const RunConfig& config, const Degrees& degrees, const Model
   return valid;
 }
 
+/// Expert degrees that hold with the other degrees as they are.
+Numbers valid_experts(RunConfig config, const ModelSpec& model, const RunRanks& ranks) {
+  Numbers valid;
+  const Degrees degrees{config.tensor_ranks, config.shard_ranks};
+  for (const std::int64_t each : divisors(model.experts ? model.experts->count : 1)) {
+    config.expert_ranks = each;
+    if (division_holds(config, degrees, model, ranks)) valid.push_back(each);
+  }
+  return valid;
+}
+
 /// "set parallel.shard_ranks to 2, or parallel.tensor to 2, or start 16 ranks".
 std::string nearest_ways(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
   const Degrees asked{config.tensor_ranks, config.shard_ranks};
@@ -62,6 +76,9 @@ std::string nearest_ways(const RunConfig& config, const ModelSpec& model, const 
   const std::int64_t shard_ranks =
       asked.shard_ranks > 0 ? asked.shard_ranks : std::max<std::int64_t>(1, ranks.per_host / asked.tensor);
   if (!shards.empty()) set("parallel.shard_ranks to " + nearest_of(shards, shard_ranks));
+  if (const Numbers experts = valid_experts(config, model, ranks);
+      config.expert_ranks > 1 && !experts.empty())
+    set("parallel.expert to " + nearest_of(experts, config.expert_ranks));
   if (!tensors.empty()) set("parallel.tensor to " + nearest_of(tensors, asked.tensor));
   if (const Numbers counts = valid_ranks(config, asked, model, ranks); !counts.empty())
     add("start " + nearest_of(counts, ranks.all) + " ranks");

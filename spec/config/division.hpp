@@ -20,7 +20,7 @@ struct Division {
   Layout layout;
 };
 
-/// Errors: those of batch_of; SpecError config_c13, config_c14, data_layout_c2, _c3, placement_c2..c7, whose
+/// Errors: those of batch_of; SpecError config_c13, config_c14, data_layout_c2, _c3, placement_c2..c14, whose
 /// message also names the numbers of ranks of each kind, and the nearest settings that hold all of these
 /// constraints together.
 Division divide(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks);

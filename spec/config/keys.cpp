@@ -388,6 +388,9 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(integer("parallel.tensor", &C::tensor_ranks, 1, 1 << 20, "[ranks]",
                         "Neighbouring ranks that compute each matrix together, and hold parts of the "
                         "residual stream between (tensor and sequence parallelism)"));
+  all.push_back(integer("parallel.expert", &C::expert_ranks, 1, 1 << 20, "[ranks]",
+                        "Neighbouring data-parallel ranks that hold the experts of each layer between them, "
+                        "and send each other the rows of tokens (expert parallelism)"));
   all.push_back(
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("parallel.reduce", &C::reduce, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},

@@ -86,6 +86,7 @@ struct RunConfig {
   DataParallel data_parallel = DataParallel::replicate;
   std::int64_t shard_ranks = 0;           ///< hybrid only; 0: the ranks of a host
   std::int64_t tensor_ranks = 1;          ///< that compute each matrix together
+  std::int64_t expert_ranks = 1;          ///< data-parallel ranks that hold the experts between them
   Dtype reduce = Dtype::f32;              ///< with bf16 weights: in which gradients are summed over ranks
   std::int64_t check_replicas_every = 0;  ///< steps; 0: never
   std::int64_t stall_seconds = 600;       ///< a rank may wait so long for data, a disk or a terminal

@@ -76,6 +76,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .documents = config.end_of_document >= 0,
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .tensor_ranks = config.tensor_ranks,
+          .expert_ranks = config.expert_ranks,
           .shared_gradients =
               shared_gradients(model, config.tensor_ranks,
                                layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks)),

@@ -6,6 +6,7 @@
 
 #include "spec/memory/quantised.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 #include "spec/parallel/partition.hpp"
 
@@ -41,18 +42,15 @@ void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
   }
 }
 
-}  // namespace
-
-/// impl/params/parameter_buffers.cpp and the table of rope.
-std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
-  ledger.enter("weights and optimizer state");
+/// impl/params/parameter_buffers.cpp: what a rank holds of the parameters of `inventory` in a layout.
+void hold_parameters(const Setting& s, const Inventory& inventory, const Layout& layout,
+                     std::vector<Tensor>& held, Ledger& ledger) {
   const bool bf16 = s.dtype == Dtype::bf16;
-  const Partition partition = spec::partition(inventory(s.model), s.layout.shard_ranks);
+  const Partition partition = spec::partition(inventory, layout.shard_ranks);
   const std::int64_t shard = partition.shard_size,
-                     size = s.layout.shards_weights() ? shard : partition.inventory.flat_size,
+                     size = layout.shards_weights() ? shard : partition.inventory.flat_size,
                      element = element_bytes(s.dtype), statistic = bf16 ? 4 : element,
                      of_state = element_bytes(bf16 ? s.states : s.dtype);
-  std::vector<Tensor> held;
   const auto hold = [&](const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
     held.push_back(ledger.make(name, Purpose::state, std::move(shape), bytes));
   };
@@ -61,10 +59,9 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   if (of_state != element) hold("master", {shard}, of_state);
   hold("moment1", {shard}, of_state);
   hold("moment2", {shard}, of_state);
-  if (bf16) hold("gains", {norm_gains(partition.inventory).flat_size}, statistic);
-  if (s.model.experts && s.model.experts->router_bias)
-    hold("router_biases", {s.model.sparse_layers(), s.model.experts->count}, statistic);
-  if (s.layout.shards_weights()) {
+  const std::int64_t gains = norm_gains(partition.inventory).flat_size;
+  if (bf16 && gains > 0) hold("gains", {gains}, statistic);
+  if (layout.shards_weights()) {
     const std::int64_t gathered = gathered_buffers(partition, s.model);
     hold("gathered_weights", {gathered}, element);
     hold("gathered_gradients", {gathered}, statistic);
@@ -77,14 +74,35 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
     if (codes.vectors.flat_size > 0) hold("gathered_vectors", {codes.vectors.flat_size}, element);
   }
   // Two buffers for each reduction (impl/params/gradient_reduction.hpp).
-  if (s.layout.ranks > 1 && s.rounded_sums) {
+  if (layout.ranks > 1 && s.rounded_sums) {
     hold("rounded_sums", {2, partition.largest_block()}, 2);
-    if (s.layout.shards_weights() && s.layout.replicas() > 1)
-      hold("rounded_shards", {2, partition.largest_block() / s.layout.shard_ranks}, 2);
+    if (layout.shards_weights() && layout.replicas() > 1)
+      hold("rounded_shards", {2, partition.largest_block() / layout.shard_ranks}, 2);
   }
+}
+
+}  // namespace
+
+/// Parameters and the table of rope.
+std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
+  ledger.enter("weights and optimizer state");
+  std::vector<Tensor> held;
+  if (s.expert_ranks == 1) {
+    hold_parameters(s, inventory(s.model), s.layout, held, ledger);
+  } else {
+    hold_parameters(s, dense_inventory(s.model), s.layout, held, ledger);
+    hold_parameters(s, expert_inventory(s.model, {s.expert_ranks, 0}),
+                    expert_layout(s.layout, s.expert_ranks), held, ledger);
+  }
+  const std::int64_t statistic = s.dtype == Dtype::bf16 ? 4 : element_bytes(s.dtype);
+  const auto hold = [&](const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
+    held.push_back(ledger.make(name, Purpose::state, std::move(shape), bytes));
+  };
+  if (s.model.experts && s.model.experts->router_bias)
+    hold("router_biases", {s.model.sparse_layers(), s.model.experts->count}, statistic);
   hold_twins(s, held, ledger);
-  for (const char* name : {"rope_cosine", "rope_sine"})
-    hold(name, {s.sequence_length, s.model.rope_dim() / 2}, statistic);
+  hold("rope_cosine", {s.sequence_length, s.model.rope_dim() / 2}, statistic);
+  hold("rope_sine", {s.sequence_length, s.model.rope_dim() / 2}, statistic);
   return held;
 }
 

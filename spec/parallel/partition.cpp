@@ -33,8 +33,9 @@ std::vector<Partition::Run> Partition::runs(std::int64_t rank) const {
   for (std::int64_t b = 0; b < inventory.blocks; ++b) {
     const Inventory::Range range = owned(b, rank);
     const Block& block = blocks[static_cast<std::size_t>(b)];
-    runs.push_back({range.begin, block.shard_size, block.shard_begin,
-                    block.canonical_begin + (range.begin - block.begin)});
+    if (block.shard_size > 0)
+      runs.push_back({range.begin, block.shard_size, block.shard_begin,
+                      block.canonical_begin + (range.begin - block.begin)});
   }
   return runs;
 }

@@ -91,8 +91,21 @@ std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank
           [&] { return "tensor rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
   const Inventory whole = inventory(model), own = inventory(tensor_model(model, rank.ranks));
   std::vector<Placement> out;
-  for (std::size_t i = 0; i < own.parameters.size(); ++i)
+  for (std::size_t i = 0; i < own.parameters.size(); ++i) {
     out.push_back(placement(whole.parameters[i], own.parameters[i], rank));
+    out.back().number = i;
+  }
+  return out;
+}
+
+std::vector<Placement> placements(const Inventory& whole, const Inventory& own) {
+  std::vector<Placement> out;
+  std::size_t number = 0;  // both stand in one order
+  for (const Parameter& parameter : own.parameters) {
+    while (whole.parameters.at(number).name != parameter.name) ++number;
+    const Parameter& of_model = whole.parameters[number];
+    out.push_back({.whole = of_model, .number = number, .moved = of_model.offset - parameter.offset});
+  }
   return out;
 }
 

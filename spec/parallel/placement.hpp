@@ -31,6 +31,8 @@ ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks);
 /// Where a parameter of tensor_model lies in the same parameter of the whole model.
 struct Placement {
   Parameter whole;           ///< offset: of the flat buffer of one rank without partition
+  std::size_t number = 0;    ///< of `whole` among the model's parameters
+  std::int64_t moved = 0;    ///< entries by which a rank that lacks others' experts holds it further in front
   int dimension = -1;        ///< that is split over the tensor ranks; -1: every rank holds all of it
   std::int64_t begin = 0;    ///< first row (dimension 0) or column (1) of `whole` that this rank holds
   std::int64_t count = 0;    ///< rows or columns of `whole`; behind them this rank's parameter is zeros
@@ -45,6 +47,9 @@ Placement placement(const Parameter& whole, const Parameter& own, const TensorRa
 /// Of every parameter of inventory(tensor_model(model)), in its order. Errors: as check_tensor_ranks without
 /// tokens; placement_c1 (a rank outside of the group).
 std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank);
+/// Of the parameters that a rank of an expert group holds, each of them whole: `own` is a selection of
+/// `whole` (spec/parallel/expert_ranks.hpp).
+std::vector<Placement> placements(const Inventory& whole, const Inventory& own);
 
 /// Entries of gradients that rank `shard_rank` of `partition`, which is of the tensor rank's model, owns and
 /// other tensor ranks hold too, by block: those that every tensor rank holds, and those that some hold.

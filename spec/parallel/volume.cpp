@@ -10,7 +10,12 @@
 namespace assay::spec {
 
 namespace {
-constexpr std::int64_t norms = 1, code_bytes = 1, fp32_bytes = 4, fp64_bytes = 8;
+constexpr std::int64_t norms = 1, code_bytes = 1, count_bytes = 4, fp32_bytes = 4, fp64_bytes = 8;
+}
+
+Volume operator+(const Volume& a, const Volume& b) {
+  return {a.all_reduce + b.all_reduce, a.reduce_scatter + b.reduce_scatter, a.all_gather + b.all_gather,
+          a.all_to_all + b.all_to_all};
 }
 
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
@@ -99,10 +104,32 @@ Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Parti
   return volume;
 }
 
+Volume expert_data_volume(const Layout& expert_layout, const Partition& partition,
+                          const StepTraffic& traffic) {
+  const StepVolume step = step_volume(expert_layout, partition, traffic);
+  return step.shard + step.replica;  // losses are everyone's
+}
+
+Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic) {
+  Volume volume;
+  if (ranks == 1) return volume;
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) layers += model.sparse(layer);
+  const bool none = traffic.recompute == Recompute::none, block = traffic.recompute == Recompute::block;
+  const Count passes = Count(traffic.accumulation) * layers;
+  const Count weights = passes * traffic.tokens * model.experts->active,
+              rows = weights * model.width * traffic.activation_bytes;
+  volume.all_to_all = (4 + (none ? 0 : 1) + (block ? 1 : 0)) * rows +
+                      (2 + (block ? 1 : 0)) * weights * traffic.statistic_bytes +
+                      (1 + (block ? 1 : 0)) * passes * model.experts->count * count_bytes;
+  volume.all_gather = Count(norms) * ranks * fp64_bytes;
+  return volume;
+}
+
 double sent_bytes(const Volume& volume, std::int64_t ranks) {
   const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   return fraction * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +
-                     volume.all_gather.to_double());
+                     volume.all_gather.to_double() + volume.all_to_all.to_double());
 }
 
 }  // namespace assay::spec

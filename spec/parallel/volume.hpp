@@ -17,15 +17,19 @@ namespace assay::spec {
 /// tensor. The same on every rank of the group. [B]
 struct Volume {
   Count all_reduce{}, reduce_scatter{}, all_gather{};
+  Count all_to_all{};  ///< that a rank sends, itself included: a mean over the ranks of the group
   bool operator==(const Volume&) const = default;
 };
+Volume operator+(const Volume& a, const Volume& b);
 
 /// By the group of ranks that talks.
 struct StepVolume {
-  Volume shard;    ///< ranks that hold one copy of the state between them
-  Volume replica;  ///< ranks that hold the same shard
-  Volume world;    ///< all data ranks: the loss
-  Volume tensor;   ///< the tensor ranks of a data rank (tensor_volume)
+  Volume shard;         ///< ranks that hold one copy of the state between them
+  Volume replica;       ///< ranks that hold the same shard
+  Volume world;         ///< all data ranks: the loss
+  Volume tensor;        ///< the tensor ranks of a data rank (tensor_volume)
+  Volume experts;       ///< data ranks that hold the same experts (expert_data_volume)
+  Volume expert_group;  ///< neighbouring data ranks that hold all experts between them (expert_volume)
   bool operator==(const StepVolume&) const = default;
 };
 
@@ -70,9 +74,26 @@ struct TensorTraffic {
 Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
                      std::int64_t shard_rank, const TensorTraffic& traffic);
 
-/// Bytes that every one of `ranks` sends, at least and in a ring: (n-1)/n of what is scattered or gathered,
-/// twice that of an all-reduce. [B] Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce
-/// algorithms", section 3.
+/// Of one step, over the data ranks that hold the same experts, for what sums and gathers those: `partition`
+/// is of expert_inventory over the shard ranks of expert_layout. Errors: as step_volume.
+Volume expert_data_volume(const Layout& expert_layout, const Partition& partition,
+                          const StepTraffic& traffic);
+
+/// What determines the volume of expert parallelism. Bytes per element: of an activation, and of the weight
+/// of a row.
+struct ExpertTraffic {
+  std::int64_t tokens = 1;  ///< N of a micro-batch
+  std::int64_t accumulation = 1;
+  Recompute recompute = Recompute::none;
+  std::int64_t activation_bytes = 4, statistic_bytes = 4;
+};
+
+/// Of one step, over the `ranks` of an expert group. Nothing with one rank.
+Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic);
+
+/// Bytes that every one of `ranks` sends, at least and in a ring: (n-1)/n of what is scattered, gathered or,
+/// with even routing, goes from all to all, twice that of an all-reduce. [B] Source: Patarasuk and Yuan 2009,
+/// "Bandwidth optimal all-reduce algorithms", section 3.
 double sent_bytes(const Volume& volume, std::int64_t ranks);
 
 }  // namespace assay::spec

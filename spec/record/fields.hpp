@@ -101,6 +101,7 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("planned_memory_bytes", start.planned_memory_bytes);
   field("attention", start.attention);
   field("tensor_ranks", start.tensor_ranks);
+  field("expert_ranks", start.expert_ranks);
   field("linear", start.linear);
   field("deterministic", start.deterministic);
   field("data", start.data);

@@ -174,6 +174,18 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.router_gradient(site, taken, routing, weight) } -> std::same_as<typename Ops::Operand>;
   { ops.permute(site, operand, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
   { ops.combine(site, x, x, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
+  // Expert parallelism: e ranks, of which each holds 1/e of the experts. `route` has told them how many rows
+  // go where. A rank's rows are by expert, so that those of a rank's experts are neighbours; they arrive by
+  // rank and there by expert, and by_expert sorts them. What the grouped GEMMs read is by expert of this
+  // rank. With one rank each of these gives back what it was given.
+  { ops.expert_ranks() } -> std::same_as<std::int64_t>;
+  { ops.wait(ops.begin_dispatch(site, operand, routing)) } -> std::same_as<typename Ops::Operand>;
+  { ops.by_expert(site, kept, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
+  { ops.by_arrival(site, taken, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
+  // Rows, or what there is of each row, in the order of arrival.
+  { ops.wait(ops.begin_return(site, taken, routing)) } -> std::same_as<typename Ops::Tensor>;
+  // What there is of each row by expert, as [N, A].
+  { ops.by_slot(site, taken, routing) } -> std::same_as<typename Ops::Tensor>;
   { ops.grouped_linear(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
   { ops.grouped_input_gradient(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
   ops.grouped_weight_gradient(site, operand, operand, gradient, routing);

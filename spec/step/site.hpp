@@ -112,6 +112,20 @@ inline constexpr Site permute{.op = StepOp::permute,
                               .component = FlopComponent::routed_experts,
                               .value = "permuted",
                               .purpose = Purpose::temporaries};
+/// Between expert ranks: rows to the ranks that hold their experts, the way back, and the gradients of the
+/// rows' weights, which go back as well.
+inline constexpr Site dispatch{.op = StepOp::permute,
+                               .component = FlopComponent::routed_experts,
+                               .value = "dispatched",
+                               .purpose = Purpose::temporaries};
+inline constexpr Site return_rows{.op = StepOp::permute,
+                                  .component = FlopComponent::routed_experts,
+                                  .value = "returned",
+                                  .purpose = Purpose::temporaries};
+inline constexpr Site return_weights{.op = StepOp::permute,
+                                     .component = FlopComponent::routed_experts,
+                                     .purpose = Purpose::temporaries,
+                                     .statistic = "d_routing_weights"};
 inline constexpr Site experts_gate_up{.op = StepOp::experts,
                                       .component = FlopComponent::routed_experts,
                                       .value = "experts_gate_up",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <regex>
 
 #include "spec/record/read.hpp"
@@ -111,6 +112,41 @@ TEST_F(LayoutsProgram, TensorRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
   EXPECT_EQ(two.samples->samples, alone.samples->samples);
   const auto audited = tests::assay({"audit", folder("two")});
   EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+}
+
+TEST_F(LayoutsProgram, ExpertRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
+  const std::string file = folder("experts.toml"), experts = "model.name=" + file + " ";
+  std::ofstream(file)
+      << "name = \"tiny-experts\"\nfamily = \"mixtral\"\nvocab = 256\nwidth = 32\nlayers = 2\n"
+         "heads = 2\nkv_heads = 2\nhead_dim = 16\nffn = 48\ncontext = 64\n\n[experts]\ncount = 4\nactive = "
+         "2\n"
+         "width = 24\n";
+  ASSERT_EQ(train("alone", experts).code, 0);
+  ASSERT_EQ(train("two", experts + "--ranks 2 parallel.expert=2 checkpoint.every=2").code, 0);
+  fs::remove_all(folder("two") + "/checkpoints/step_00000004");
+  const auto more =
+      train("two", experts + "--ranks 4 parallel.expert=4 parallel.data=shard checkpoint.resume=auto");
+  ASSERT_EQ(more.code, 0) << more.messages;
+  EXPECT_NE((more.output + more.messages).find("shard, experts over 4 ranks"), std::string::npos)
+      << more.output;
+  const auto alone = run_of("alone"), two = run_of("two");
+  ASSERT_EQ(two.steps.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(two.steps[i].sample_hash, alone.steps[i].sample_hash);
+    EXPECT_NEAR(two.steps[i].loss, alone.steps[i].loss, 2e-11 * alone.steps[i].loss) << i;
+    EXPECT_NEAR(*two.steps[i].balance_loss, *alone.steps[i].balance_loss,
+                2e-11 * *alone.steps[i].balance_loss);
+    EXPECT_EQ(two.steps[i].load_balance_worst, alone.steps[i].load_balance_worst);
+  }
+  EXPECT_EQ(two.start.expert_ranks, 4);
+  ASSERT_TRUE(two.samples && alone.samples);
+  EXPECT_EQ(two.samples->samples, alone.samples->samples);
+  const auto audited = tests::assay({"audit", folder("two")});
+  EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+  const auto refused = train("a", experts + "--ranks 4 parallel.expert=3");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("assay: error: placement_c12: "), std::string::npos) << refused.messages;
+  EXPECT_NE(refused.messages.find("set parallel.expert to 2 or 4\n"), std::string::npos) << refused.messages;
 }
 
 TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {

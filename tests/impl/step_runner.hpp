@@ -65,17 +65,19 @@ class StepRunner {
              const spec::Layout& layout, const impl::run::StepSettings& settings, std::uint64_t seed,
              Dtype states = Dtype::f32, Dtype wire = Dtype::f32,
              spec::Recompute recompute = spec::Recompute::norms_swiglu,
-             const spec::LinearPrecision& linear = {}, std::int64_t tensor_ranks = 1)
+             const spec::LinearPrecision& linear = {}, std::int64_t tensor_ranks = 1,
+             std::int64_t expert_ranks = 1)
       : device_(device),
         context_(model.context),
         rank_model_(spec::tensor_model(model, tensor_ranks)),
-        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks)),
+        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks), expert_ranks),
         buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank(),
-                                groups_.tensor_rank())),
+                                groups_.tensor_rank(), groups_.expert_rank())),
         parameters_(impl::make_parameters(buffers_, rank_model_, groups_,
                                           impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype), linear)),
         model_(rank_model_, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear,
-               {.ranks = tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab}),
+               {.ranks = tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab},
+               &groups_.expert()),
         clock_(device),
         executor_(model_, buffers_, *parameters_, groups_, settings, clock_) {
     impl::initialise(buffers_, model, seed);

@@ -85,6 +85,11 @@ BenchPlan bench_plan(const Arguments& arguments) {
                       "model.weights = " + spec::quote(plan.config->weights) +
                           ": `assay bench step` measures with initial weights, which take the same time; "
                           "leave it out");
+    if (plan.config->expert_ranks > 1)
+      throw UserError(ExitCode::usage,
+                      "parallel.expert = " + std::to_string(plan.config->expert_ranks) +
+                          ": `assay bench step` measures one rank: add parallel.expert=1, or measure all "
+                          "ranks together by `assay bench scaling`");
     plan.run_folder = arguments.value("run", "");
     spec::check(*plan.config, spec::find_model(plan.config->model));
     return plan;

@@ -43,6 +43,8 @@ void check_weights(const at::Tensor& gate_up, const RowWeights& weights) {
 }  // namespace
 
 at::Tensor forward_weighted(const at::Tensor& gate_up, Activation activation, const RowWeights& weights) {
+  // No token chose an expert of this rank.
+  if (gate_up.size(0) == 0) return at::empty({0, gate_up.size(1) / 2}, gate_up.options());
   const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::forward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check_contiguous("swiglu", {gate_up});
@@ -53,6 +55,7 @@ at::Tensor forward_weighted(const at::Tensor& gate_up, Activation activation, co
 
 at::Tensor backward_weighted(at::Tensor dy, at::Tensor gate_up, Activation activation, ForwardValue value,
                              const RowWeights& weights, at::Tensor dweights) {
+  if (gate_up.size(0) == 0) return gate_up;
   const metrics::OpScope timed(spec::time::StepOp::swiglu, spec::time::StepPass::backward);
   check(gate_up, gate_up.size(1) - gate_up.size(1) / 2, gate_up);
   check(gate_up, dy.size(1), dy);

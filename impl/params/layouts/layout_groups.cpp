@@ -27,7 +27,7 @@ std::vector<std::int64_t> group_along(const spec::Mesh& mesh, std::int64_t rank,
 }  // namespace
 
 LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::int64_t tensor_ranks,
-                           std::int64_t holders)
+                           std::int64_t holders, std::int64_t expert_ranks)
     : all_(all), layout_(layout) {
   using spec::Axis;
   const spec::Mesh mesh = spec::mesh_of(layout, tensor_ranks);
@@ -47,13 +47,22 @@ LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::i
   };
   const std::vector<std::int64_t> shard = group_along(mesh, all.rank(), {Axis::dp_shard}),
                                   tensor = group_along(mesh, all.rank(), {Axis::tp});
-  data_ = group(group_along(mesh, all.rank(), {Axis::dp_replicate, Axis::dp_shard}));
+  const std::vector<std::int64_t> data = group_along(mesh, all.rank(), {Axis::dp_replicate, Axis::dp_shard});
+  data_ = group(data);
   shard_ = group(shard);
   replicas_ = group(group_along(mesh, all.rank(), {Axis::dp_replicate}));
   tensor_ = group(tensor);
   const auto first = tensor.begin() + tensor_->rank() / holders * holders;
   holders_ = group({first, first + holders});
-  with_rank_0_ = shard.front() < tensor_ranks;
+  const auto neighbours = data.begin() + data_->rank() / expert_ranks * expert_ranks;
+  expert_ = group({neighbours, neighbours + expert_ranks});
+  with_rank_0_ = (shard_->size() > 1 ? shard.front() : *neighbours) < tensor_ranks;
+  if (expert_ranks == 1) return;
+  std::vector<std::int64_t> alike;  // hold the same experts
+  for (std::size_t i = static_cast<std::size_t>(expert_->rank()); i < data.size();
+       i += static_cast<std::size_t>(expert_ranks))
+    alike.push_back(data[i]);
+  experts_ = std::make_unique<LayoutGroups>(*group(alike), spec::expert_layout(layout, expert_ranks));
 }
 
 }  // namespace assay::impl

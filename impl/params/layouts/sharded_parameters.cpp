@@ -80,6 +80,8 @@ void ShardedParameters::gather(std::int64_t block, Weights as) {
   if (slot.gather != 0) shard_.wait(slot.gather);  // of another block: it still writes here
   slot.holds = block;
   slot.codes = codes;
+  slot.gather = 0;
+  if (buffers_.partition.block_size(block) == 0) return;
   slot.gather =
       codes ? codes_.begin_gather(block)
             : shard_.begin_all_gather(owned(buffers_, buffers_.weights, block),

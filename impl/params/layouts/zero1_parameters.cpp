@@ -36,6 +36,7 @@ void Zero1Parameters::gradients_ready(std::int64_t block) {
 void Zero1Parameters::all_gather() {
   for (std::int64_t block = 0; block < buffers().inventory.blocks; ++block) {
     const at::Tensor whole = block_of(buffers().weights, block);
+    if (whole.numel() == 0) continue;
     gathers_[static_cast<std::size_t>(block)] =
         shard_.begin_all_gather(owned(buffers(), buffers().weights, block), whole);
   }

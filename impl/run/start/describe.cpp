@@ -166,6 +166,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
                   .shard_ranks = layout.shard_ranks,
                   .reduce = reduced_in(facts.config)};
   if (facts.config.tensor_ranks > 1) start.tensor_ranks = facts.config.tensor_ranks;
+  if (facts.config.expert_ranks > 1) start.expert_ranks = facts.config.expert_ranks;
   start.steps = facts.config.steps;
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.memory.peak.to_int64();

@@ -61,21 +61,13 @@ bool is_about_output(const std::string& name) {
 /// By which machine and kernels, and in which order, the same sums are made: results differ by their
 /// rounding, if at all.
 bool changes_rounding_alone(const std::string& name) {
-  constexpr std::string_view names[] = {"batch.micro",
-                                        "data.prefetch",
-                                        "compute.device",
-                                        "compute.attention",
-                                        "compute.deterministic",
-                                        "compute.cuda_graph",
-                                        "compute.threads",
-                                        "memory.recompute",
-                                        "compute.linear_weights",
-                                        "parallel.data",
-                                        "parallel.shard_ranks",
-                                        "parallel.tensor",
-                                        "parallel.reduce",
-                                        "parallel.check_replicas_every",
-                                        "parallel.stall_seconds"};
+  constexpr std::string_view names[] = {
+      "batch.micro",           "data.prefetch",         "compute.device",
+      "compute.attention",     "compute.deterministic", "compute.cuda_graph",
+      "compute.threads",       "memory.recompute",      "compute.linear_weights",
+      "parallel.data",         "parallel.shard_ranks",  "parallel.tensor",
+      "parallel.expert",       "parallel.reduce",       "parallel.check_replicas_every",
+      "parallel.stall_seconds"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 

@@ -215,6 +215,7 @@ class AssayRecord : public LineReader {
     whole(Setting::accumulation, start.batch.accumulation);
     whole(Setting::data_parallel, start.batch.ranks);
     if (start.tensor_ranks) whole(Setting::tensor_parallel, *start.tensor_ranks);
+    if (start.expert_ranks) whole(Setting::expert_parallel, *start.expert_ranks);
     whole(Setting::sequence_length, start.batch.sequence_length);
     whole(Setting::tokens_per_step, start.batch.tokens);
     whole(Setting::vocab, start.vocab);

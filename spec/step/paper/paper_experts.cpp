@@ -13,7 +13,6 @@ namespace assay::spec::paper {
 using time::StepPass;
 
 namespace {
-constexpr std::int64_t index_bytes = 4;
 /// Slots that a warp of the GPU's sort counts (impl/ops/permute/permute_launch.hpp).
 constexpr std::int64_t sorted_chunk = 1024;
 /// Rows whose probabilities a block of the GPU sums (impl/ops/router/router_launch.hpp).
@@ -66,6 +65,7 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   };
   order();
   if (on_gpu()) temporary("expert_counts", {(slots + sorted_chunk - 1) / sorted_chunk, X}, index_bytes);
+  if (expert_ranks() > 1) exchange_routing(site, out);
   if (!drops_) return out;
   const Tensor all_slots = out.slots, all_rows = out.rows, all_ends = out.ends;
   order();
@@ -142,7 +142,7 @@ void PaperOps::record_grouped(const Site& site, StepPass pass, std::int64_t rows
 /// On a CPU bf16 is multiplied in fp32. `weight`: entries of all experts' weights.
 Tensor PaperOps::grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                                  std::int64_t out) {
-  const std::int64_t X = s_.model.experts->count;
+  const std::int64_t X = s_.model.experts->count / expert_ranks();
   Tensor left, right, wide;
   if (!on_gpu() && s_.dtype == Dtype::bf16) {
     left = temporary("wide_left", {rows, in}, f32_bytes);
@@ -158,7 +158,7 @@ Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight
   read(x, ReadBy::forward);
   match(site, x.columns, weight.in);
   match(site, x.rows, routing.slots.rows());
-  const std::int64_t out = weight.out / routing.ends.rows();
+  const std::int64_t out = weight.out / routing.group_ends().rows();
   record_grouped(site, StepPass::forward, x.rows, weight.in, out,
                  (Count(x.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
   return grouped_product(site.value, site.purpose, x.rows, weight.in, out);
@@ -168,7 +168,7 @@ Tensor PaperOps::grouped_input_gradient(const Site& site, const Operand& dy, con
                                         const Routing& routing) {
   begin_op(site);
   read(dy, ReadBy::forward);
-  const std::int64_t out = weight.out / routing.ends.rows();
+  const std::int64_t out = weight.out / routing.group_ends().rows();
   match(site, dy.columns, out);
   match(site, dy.rows, routing.slots.rows());
   record_grouped(site, StepPass::input_gradient, dy.rows, out, weight.in,
@@ -181,7 +181,7 @@ void PaperOps::grouped_weight_gradient(const Site& site, const Operand& dy, cons
   begin_op(site);
   read(dy, ReadBy::weight_gradient);
   read(x, ReadBy::weight_gradient);
-  const std::int64_t out = dweight.out / routing.ends.rows();
+  const std::int64_t out = dweight.out / routing.group_ends().rows();
   match(site, dy.columns, out);
   match(site, x.columns, dweight.in);
   match(site, dy.rows, x.rows);
@@ -212,7 +212,7 @@ step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site
                                                                       Tensor gate_up, Operand kept,
                                                                       const Routing& routing, const Weight&,
                                                                       const Weight&) {
-  Tensor d_weights = temporary("d_routing_weights", routing.weights.storage->shape, statistic_);
+  Tensor d_weights = temporary("d_routing_weights", routing.row_weights().storage->shape, statistic_);
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);

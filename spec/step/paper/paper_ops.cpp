@@ -12,6 +12,7 @@
 #include "spec/ops/linear.hpp"
 #include "spec/ops/rms_norm.hpp"
 #include "spec/ops/swiglu.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {
@@ -53,7 +54,7 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       trace_(trace),
       lengths_(lengths),
       documents_(numbers_of(lengths, setting.micro, setting.sequence_length)),
-      inventory_(inventory(setting.model)),
+      inventory_(rank_inventory(setting.model, {setting.expert_ranks, 0})),
       codes_(setting.layout.shards_weights() ? gathered_codes(inventory_, setting.linear, false)
                                              : GatheredCodes{}),
       element_(element_bytes(setting.dtype)),

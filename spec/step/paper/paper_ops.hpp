@@ -84,6 +84,10 @@ struct Attention {
 struct Routing {
   Tensor scores, experts, weights, counts, lse, slots, rows, ends;
   Tensor logits;  ///< where they are kept
+  /// Of several expert ranks: rows that came here, their weights, and the ends of this rank's experts.
+  Tensor arrived_slots, arrived_rows, arrived_weights, own_ends;
+  const Tensor& group_ends() const { return own_ends.defined() ? own_ends : ends; }
+  const Tensor& row_weights() const { return own_ends.defined() ? arrived_weights : weights; }
 };
 struct ChunkLoss {
   Tensor lse;
@@ -120,13 +124,13 @@ struct OpMemory {
   std::int64_t times = 1;  ///< chunks of the head that it stands for
 };
 
-enum class Collective { all_gather, reduce_scatter, all_reduce };
+enum class Collective { all_gather, reduce_scatter, all_reduce, all_to_all };
 
-/// One collective over the tensor ranks, or several of the same size.
+/// One collective over the tensor ranks or the expert ranks, or several of the same size.
 struct CollectiveRecord {
   time::StepOp op;  ///< that it serves
   Collective kind = Collective::all_gather;
-  Count bytes;       ///< of the whole tensor [B]
+  Count bytes;       ///< of the whole tensor; of an all-to-all, what a rank sends [B]
   double calls = 0;  ///< in a step
 };
 
@@ -186,6 +190,7 @@ class PaperOps {
     Tensor source;
   };
   std::int64_t tensor_ranks() const { return s_.tensor_ranks; }
+  std::int64_t expert_ranks() const { return s_.expert_ranks; }
   Pending<Tensor> begin_all_gather(const Site& site, Tensor x);
   Pending<Operand> begin_all_gather(const Site& site, Operand x);
   Pending<Tensor> begin_reduce_scatter(const Site& site, Tensor part);
@@ -241,6 +246,11 @@ class PaperOps {
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing, Pass pass);
+  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing);
+  Operand by_expert(const Site& site, Operand x, const Routing& routing, Pass pass);
+  Tensor by_arrival(const Site& site, Tensor rows, const Routing& routing, Pass pass);
+  Pending<Tensor> begin_return(const Site& site, Tensor rows, const Routing& routing);
+  Tensor by_slot(const Site& site, Tensor of_rows, const Routing& routing);
   Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
   Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                 const Routing& routing);
@@ -292,6 +302,8 @@ class PaperOps {
                       std::int64_t out, const Count& bytes);
   Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                          std::int64_t out);
+  void exchange_routing(const Site& site, Routing& routing);
+  Tensor sorted(const Site& site, const Tensor& rows, const Routing& routing, Pass pass);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
 
   /// Starts a call of the template; records until the next belong to it.

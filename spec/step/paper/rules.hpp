@@ -8,7 +8,7 @@
 
 namespace assay::spec::paper {
 
-inline constexpr std::int64_t f32_bytes = 4, f64_bytes = 8, id_bytes = 8;
+inline constexpr std::int64_t f32_bytes = 4, f64_bytes = 8, id_bytes = 8, index_bytes = 4;
 
 inline std::int64_t entries_of(const std::vector<std::int64_t>& shape) {
   std::int64_t entries = 1;

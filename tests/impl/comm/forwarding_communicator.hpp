@@ -84,6 +84,12 @@ class CountingCommunicator : public ForwardingCommunicator {
     volume_.all_gather += static_cast<std::int64_t>(whole.nbytes());
     return ForwardingCommunicator::begin_all_gather(shard, whole);
   }
+  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& send_counts,
+                          const at::Tensor& receive,
+                          const std::vector<std::int64_t>& receive_counts) override {
+    volume_.all_to_all += static_cast<std::int64_t>(send.nbytes());
+    return ForwardingCommunicator::begin_all_to_all(send, send_counts, receive, receive_counts);
+  }
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
     return std::make_unique<Owning<CountingCommunicator, spec::Volume>>(inner().group(ranks), volume_);
   }
@@ -94,13 +100,7 @@ class CountingCommunicator : public ForwardingCommunicator {
 
 /// Of all groups together.
 inline spec::Volume total(const spec::StepVolume& step) {
-  spec::Volume sum;
-  for (const spec::Volume& volume : {step.shard, step.replica, step.world, step.tensor}) {
-    sum.all_reduce += volume.all_reduce;
-    sum.reduce_scatter += volume.reduce_scatter;
-    sum.all_gather += volume.all_gather;
-  }
-  return sum;
+  return step.shard + step.replica + step.world + step.tensor + step.experts + step.expert_group;
 }
 
 /// A collective that this rank fakes: the others are answered, but the result is thrown away.

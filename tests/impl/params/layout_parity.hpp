@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -33,7 +34,9 @@ struct LayoutCase {
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
   bool experts = false;           ///< in some of its layers; of one tensor rank
-  bool latent = false;  ///< latent attention; of one tensor rank; with experts where the seed is odd
+  bool latent = false;      ///< latent attention; of one tensor rank; with experts where the seed is odd
+  std::int64_t expert = 1;  ///< data ranks that hold them between them
+  bool one_expert = false;  ///< of one step: each token visits one, and all of them the same
   spec::LinearPrecision linear = {};
 };
 
@@ -43,6 +46,11 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
   spec::ModelSpec model = c.latent    ? latent_model(c.seed)
                           : c.experts ? routed_model(c.seed)
                                       : tiny_model(c.seed);
+  if (c.expert > 1) {
+    spec::Experts& experts = *model.experts;
+    experts.count = c.expert * (1 + static_cast<std::int64_t>(c.seed % 3));
+    experts.active = c.one_expert ? 1 : std::min(experts.active, experts.count);
+  }
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
   if (c.linear.recipe != spec::quantise::Recipe::none) {
     model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;
@@ -75,6 +83,10 @@ inline std::string describe(const LayoutCase& c, const spec::Layout& layout) {
        << " ranks in shards of " << layout.shard_ranks << ", micro " << c.micro << " x " << c.accumulation
        << ", documents " << static_cast<int>(c.documents) << ", ignored " << static_cast<int>(c.ignored)
        << ", seed " << c.seed;
+  if (c.experts) {
+    const spec::Experts& experts = *case_model(c).experts;
+    text << ", " << experts.active << " of " << experts.count << " experts over " << c.expert << " ranks";
+  }
   if (const std::string linear = spec::describe(c.linear); !linear.empty()) text << ", " << linear;
   return text.str();
 }
@@ -94,7 +106,7 @@ inline impl::run::StepSettings layout_settings(const LayoutCase& c) {
   settings.balance = 0.3, settings.router_z = 0.05, settings.bias_rate = 0.125;
   settings.balance_of_batch =
       c.order.empty() && c.seed % 2 == 1;  // the order of forward passes matters to it
-  settings.capacity = c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
+  settings.capacity = c.expert > 1 || c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
   return settings;
 }
 
@@ -147,9 +159,8 @@ inline reference::Recipes recipes_of(const spec::LinearPrecision& linear, const 
 }
 
 /// All shards of a buffer on every rank. Collective.
-inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
-  impl::Communicator& shard = runner.groups().shard();
-  const impl::ParameterBuffers& buffers = runner.buffers();
+inline at::Tensor whole_of(const impl::ParameterBuffers& buffers, impl::Communicator& shard,
+                           const at::Tensor& buffer) {
   at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffer.options());
   for (std::int64_t b = 0; b < buffers.inventory.blocks; ++b) {
     const auto range = buffers.inventory.block_range(b);
@@ -157,6 +168,10 @@ inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
                                       whole.narrow(0, range.begin, range.end - range.begin)));
   }
   return whole;
+}
+
+inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
+  return whole_of(runner.buffers(), runner.groups().shard(), buffer);
 }
 
 /// A whole buffer of this rank, [flat_size] of its inventory, as the whole model's, from all tensor ranks.
@@ -186,6 +201,73 @@ inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
     }
   }
   return out;
+}
+
+/// What a rank holds or may gather.
+enum class Of { shards, this_rank };
+
+/// One buffer of the whole model, [flat_size] of its inventory: from all shards, or this rank's own whole
+/// one, of all tensor and expert ranks. Collective.
+inline at::Tensor whole_model(StepRunner& runner, at::Tensor impl::ParameterBuffers::*which,
+                              Of of = Of::shards) {
+  const auto whole = [&](const impl::ParameterBuffers& buffers, impl::LayoutGroups& groups) {
+    const at::Tensor& own = buffers.*which;
+    return of == Of::this_rank && buffers.whole(own) ? own : whole_of(buffers, groups.shard(), own);
+  };
+  const impl::ParameterBuffers& buffers = runner.buffers();
+  const at::Tensor dense = whole(buffers, runner.groups());
+  if (!buffers.experts) return of_tensor_ranks(runner, dense);
+  at::Tensor out = at::full({buffers.model.flat_size}, std::nan(""), dense.options());
+  const auto place = [&](const spec::Placement& placement, const spec::Parameter& own,
+                         const at::Tensor& flat) {
+    out.narrow(0, placement.whole.offset, own.size).copy_(flat.narrow(0, own.offset, own.size));
+  };
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i)
+    place(buffers.placements[i], buffers.inventory.parameters[i], dense);
+  impl::Communicator& group = runner.groups().expert();
+  const at::Tensor mine = whole(*buffers.experts, *runner.groups().experts()).contiguous(),
+                   all = at::empty({group.size(), mine.numel()}, mine.options());
+  group.wait(group.begin_all_gather(mine, all.view({-1})));
+  for (int rank = 0; rank < group.size(); ++rank) {
+    // Each rank's experts lie where this one's do.
+    const auto theirs =
+        spec::placements(buffers.model, spec::expert_inventory(runner.model().spec(), {group.size(), rank}));
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      place(theirs[i], buffers.experts->inventory.parameters[i], all[rank]);
+  }
+  return out;
+}
+
+/// The bytes of a step by the formula, in fp64. All-to-alls: a mean over the ranks of an expert group.
+inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, StepRunner& runner) {
+  const spec::ModelSpec model = case_model(c);
+  const impl::ParameterBuffers& buffers = runner.buffers();
+  const spec::StepTraffic traffic{.accumulation = c.accumulation,
+                                  .gradient_bytes = 8,
+                                  .weight_bytes = 8,
+                                  .tied_embeddings = model.tied_embeddings,
+                                  .linear = c.linear,
+                                  .balance_of_batch = layout_settings(c).balance_of_batch};
+  auto formula = spec::step_volume(layout, buffers.partition, traffic);
+  formula.tensor =
+      spec::tensor_volume(model, runner.groups().tensor_rank(), buffers.partition, buffers.shard_rank,
+                          {.tokens = c.micro * case_tokens(c),
+                           .accumulation = c.accumulation,
+                           .recompute = c.recompute,
+                           .activation_bytes = 8,
+                           .statistic_bytes = 8,
+                           .gradient_bytes = 8});
+  if (buffers.experts) {
+    formula.experts =
+        spec::expert_data_volume(spec::expert_layout(layout, c.expert), buffers.experts->partition, traffic);
+    formula.expert_group = spec::expert_volume(model, c.expert,
+                                               {.tokens = c.micro * case_tokens(c),
+                                                .accumulation = c.accumulation,
+                                                .recompute = c.recompute,
+                                                .activation_bytes = 8,
+                                                .statistic_bytes = 8});
+  }
+  return total(formula);
 }
 
 /// Of what is learned: the largest difference of any entry, relative to the largest entry of all; infinite
@@ -220,6 +302,47 @@ inline bool same_router_biases(const impl::ParameterBuffers& buffers,
   return true;
 }
 
+/// Of what the ranks of a group counted. Collective.
+inline Count mean_over(impl::Communicator& group, const Count& bytes) {
+  if (group.size() == 1) return bytes;
+  std::int64_t all = 0;
+  for (const std::string& each : group.all_gather(std::to_string(bytes.to_int64()))) all += std::stoll(each);
+  return Count(all).divided_exactly_by(group.size());
+}
+
+inline std::string by_collective(const spec::Volume& volume) {
+  return "all-reduced " + volume.all_reduce.to_string() + ", scattered " + volume.reduce_scatter.to_string() +
+         ", gathered " + volume.all_gather.to_string() + ", sent from all to all " +
+         volume.all_to_all.to_string();
+}
+
+/// Of the most visited expert of any layer over the mean.
+inline double worst_load(const std::vector<std::vector<reference::Index>>& layers) {
+  double worst = 0;
+  for (const std::vector<reference::Index>& loads : layers) {
+    const auto sum = std::accumulate(loads.begin(), loads.end(), reference::Index{0});
+    const auto most = *std::max_element(loads.begin(), loads.end());
+    if (sum > 0)
+      worst = std::max(worst, static_cast<double>(most * static_cast<reference::Index>(loads.size())) /
+                                  static_cast<double>(sum));
+  }
+  return worst;
+}
+
+/// Routers of zeros, with which every token visits the experts of the lowest numbers.
+inline void zero_routers(StepRunner& runner, reference::TrainState& state) {
+  const impl::ParameterBuffers& buffers = runner.buffers();
+  for (std::size_t i = 0; i < buffers.inventory.parameters.size(); ++i) {
+    const spec::Parameter& parameter = buffers.inventory.parameters[i];
+    if (parameter.role != spec::Role::router) continue;
+    state.parameters.at(parameter.name).flat().setZero();
+    const at::Tensor held = buffers.whole(buffers.weights) ? impl::view(buffers.weights, parameter)
+                                                           : impl::owned_of(buffers, buffers.weights, i);
+    if (held.defined()) held.zero_();
+  }
+  runner.parameters().weights_changed();
+}
+
 /// What one rank of a layout does not do as the reference: empty, or the first thing that differs.
 /// Collective. `spoil`: makes a wrong input of a right one.
 inline std::string difference_from_reference(const LayoutCase& c, const spec::Layout& layout,
@@ -230,9 +353,10 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   const spec::ModelSpec model = case_model(c);
   const impl::run::StepSettings s = layout_settings(c);
   StepRunner runner(model, Dtype::f64, device, counting, layout, s, c.seed, Dtype::f32, Dtype::f32,
-                    c.recompute, c.linear, c.tensor);
+                    c.recompute, c.linear, c.tensor, c.expert);
   if (c.chunk_logits > 0) runner.model().limit_chunks(c.chunk_logits);
   reference::TrainState state = reference::initial_state(model, c.seed);
+  if (c.one_expert) zero_routers(runner, state);
   const reference::Recipes recipes = recipes_of(c.linear, model);
   const reference::balancing::Settings balancing = balancing_of(s);
   std::string found;
@@ -240,7 +364,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     if (!(error <= allowed) && found.empty())
       found = what + " is off by " + std::to_string(error / allowed) + " of what is allowed";
   };
-  for (int step = 0; step < c.steps; ++step) {
+  for (int step = 0; step < (c.one_expert ? 1 : c.steps); ++step) {
     const std::string where = "step " + std::to_string(step) + ": ";
     const reference::Batch whole = whole_batch(c, layout.ranks, step);
     const auto micro_batches = for_reference(whole, c, layout.ranks);
@@ -258,27 +382,11 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     volume = {};
     const auto result = runner.step(dealt(whole, c, layout.ranks, runner.groups().data().rank()),
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
-    auto formula = spec::step_volume(layout, runner.buffers().partition,
-                                     {.accumulation = c.accumulation,
-                                      .gradient_bytes = 8,
-                                      .weight_bytes = 8,
-                                      .tied_embeddings = model.tied_embeddings,
-                                      .linear = c.linear,
-                                      .balance_of_batch = s.balance_of_batch});
-    formula.tensor = spec::tensor_volume(model, runner.groups().tensor_rank(), runner.buffers().partition,
-                                         runner.buffers().shard_rank,
-                                         {.tokens = c.micro * case_tokens(c),
-                                          .accumulation = c.accumulation,
-                                          .recompute = c.recompute,
-                                          .activation_bytes = 8,
-                                          .statistic_bytes = 8,
-                                          .gradient_bytes = 8});
+    const spec::Volume formula = formula_of(c, layout, runner);
+    volume.all_to_all = mean_over(runner.groups().expert(), volume.all_to_all);
     // Weights are gathered as often as their block is asked for anew: other orders ask otherwise.
-    if (c.order.empty() && volume != total(formula) && found.empty())
-      found = where + "bytes all-reduced " + volume.all_reduce.to_string() + ", scattered " +
-              volume.reduce_scatter.to_string() + ", gathered " + volume.all_gather.to_string() +
-              "; the formula has " + total(formula).all_reduce.to_string() + ", " +
-              total(formula).reduce_scatter.to_string() + ", " + total(formula).all_gather.to_string();
+    if (c.order.empty() && volume != formula && found.empty())
+      found = where + "bytes " + by_collective(volume) + "; the formula has " + by_collective(formula);
     const auto near = [&](const std::string& what, double got, double wanted) {
       compare(where + what, std::abs(got - wanted), c.tolerance * std::abs(wanted));
     };
@@ -294,17 +402,20 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
         found = where + "the dropped share is not reported";
       if (!same_router_biases(runner.buffers(), state.parameters) && found.empty())
         found = where + "router biases are others";
+      near("load", result.routing->worst_load, worst_load(before.balance.counts));
     }
     runner.parameters().settle_weights();
     const impl::ParameterBuffers& buffers = runner.buffers();
-    const auto off = [&](const at::Tensor& own, const reference::Parameters<double>& wanted) {
-      return distance(of_tensor_ranks(runner, own), buffers.model, wanted);
+    const auto off = [&](at::Tensor impl::ParameterBuffers::*which,
+                         const reference::Parameters<double>& wanted, Of of = Of::shards) {
+      return distance(whole_model(runner, which, of), buffers.model, wanted);
     };
-    compare(where + "the gradient", off(whole_of(runner, buffers.gradients), before.gradients), c.tolerance);
-    compare(where + "what the optimizer holds", off(whole_of(runner, buffers.master), state.parameters),
+    compare(where + "the gradient", off(&impl::ParameterBuffers::gradients, before.gradients), c.tolerance);
+    compare(where + "what the optimizer holds", off(&impl::ParameterBuffers::master, state.parameters),
             c.tolerance);
     if (buffers.whole(buffers.weights))
-      compare(where + "this rank's weights", off(buffers.weights, state.parameters), c.tolerance);
+      compare(where + "this rank's weights",
+              off(&impl::ParameterBuffers::weights, state.parameters, Of::this_rank), c.tolerance);
   }
   return found;
 }

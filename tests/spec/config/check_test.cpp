@@ -316,5 +316,16 @@ TEST(CheckSpec, C12RefusesTensorRanksBesideFp8) {
   EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c12");
 }
 
+TEST(CheckSpec, C20RefusesExpertRanksBesideFp8) {
+  RunConfig config;
+  config.expert_ranks = 2;
+  EXPECT_NO_THROW(check(config));
+  config.linear = quantise::Recipe::fp8_tensor;
+  EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c20");
+  config.linear = quantise::Recipe::none;
+  config.capacity = 1.5;
+  EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c21");
+}
+
 }  // namespace
 }  // namespace assay::spec::check_test

@@ -122,6 +122,36 @@ TEST(DivisionSpec, WhereNoDegreeHoldsRanksAreNamed) {
             "data-parallel rank of 3 tensor ranks): start 2 or 4 ranks without parallel.tensor");
 }
 
+/// A degree of experts that model or ranks do not allow, with the nearest that they do.
+TEST(DivisionSpec, ExpertRanksThatDoNotDivideAreRefusedWithTheNearest) {
+  ModelSpec model = example();
+  model.family = Family::qwen3_moe;
+  model.experts = Experts{.count = 12, .active = 2, .width = 8};
+  const auto text = [&](std::int64_t expert, std::int64_t ranks, DataParallel data = DataParallel::replicate,
+                        std::int64_t shard_ranks = 0, std::int64_t tensor = 1) {
+    RunConfig config = asked(tensor, data, shard_ranks);
+    config.expert_ranks = expert;
+    try {
+      divide(config, model, {ranks, ranks});
+    } catch (const SpecError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(text(4, 8), "accepted");
+  EXPECT_EQ(text(5, 8),
+            "placement_c12: parallel.expert = 5 does not divide the 12 experts of a layer; this run has 8 "
+            "ranks: set parallel.expert to 4");
+  EXPECT_EQ(text(3, 8),
+            "placement_c13: parallel.expert = 3 does not divide the 8 data-parallel ranks; this run has 8 "
+            "ranks: set parallel.expert to 2 or 4");
+  EXPECT_NE(text(4, 8, DataParallel::hybrid, 2).find("placement_c13"), std::string::npos);
+  EXPECT_NE(
+      text(4, 8, DataParallel::hybrid, 2).find("set parallel.shard_ranks to 1 or 4, or parallel.expert to 2"),
+      std::string::npos)
+      << text(4, 8, DataParallel::hybrid, 2);
+}
+
 RC_GTEST_PROP(DivisionSpec, WhatARefusalNamesIsAccepted, ()) {
   const auto tensor = *rc::gen::inRange<std::int64_t>(1, 10),
              per_host = *rc::gen::inRange<std::int64_t>(1, 13);

@@ -103,6 +103,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "planned_memory_bytes",
                                           "attention",
                                           "tensor_ranks",
+                                          "expert_ranks",
                                           "linear",
                                           "executed_peak_flops",
                                           "deterministic",
@@ -132,6 +133,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.planned_memory_bytes = 1;
   start.attention = "cudnn";
   start.tensor_ranks = 4;
+  start.expert_ranks = 2;
   start.linear = "fp8_tensor: activations e4m3";
   start.executed_peak_flops = 1.5e15;
   start.deterministic = true;

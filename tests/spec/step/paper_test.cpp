@@ -533,5 +533,38 @@ RC_GTEST_PROP(PaperSpec, TensorRanksMoveWhatTheFormulaSays, ()) {
   RC_ASSERT(on_paper.all_reduce == step.all_reduce);
 }
 
+/// Expert ranks with even routing: all-to-alls of the step on paper against the closed formula, and the GEMMs
+/// of one rank.
+RC_GTEST_PROP(PaperSpec, ExpertRanksMoveWhatTheFormulaSays, ()) {
+  ModelSpec model = small();
+  const auto e = *rc::gen::inRange<std::int64_t>(1, 5);
+  model.family = Family::qwen3_moe;
+  model.layers = *rc::gen::inRange<std::int64_t>(1, 5);
+  model.experts = Experts{.count = e * *rc::gen::inRange<std::int64_t>(1, 4),
+                          .active = 1,
+                          .width = 6,
+                          .shared_width = *rc::gen::element<std::int64_t>(0, 5)};
+  model.experts->active = *rc::gen::inRange<std::int64_t>(1, model.experts->count + 1);
+  Setting setting{.model = model,
+                  .recompute = *rc::gen::elementOf(all_recomputes),
+                  .micro = *rc::gen::inRange<std::int64_t>(1, 4),
+                  .sequence_length = 3,
+                  .micro_batches = *rc::gen::inRange<std::int64_t>(1, 5),
+                  .expert_ranks = e};
+  Count on_paper;
+  for (const paper::CollectiveRecord& each : paper::trace(setting).collectives) {
+    RC_ASSERT(each.kind == paper::Collective::all_to_all);
+    on_paper += static_cast<std::int64_t>(each.calls) * each.bytes;
+  }
+  RC_ASSERT(on_paper == expert_volume(model, e,
+                                      {.tokens = setting.micro * setting.sequence_length,
+                                       .accumulation = setting.micro_batches,
+                                       .recompute = setting.recompute})
+                            .all_to_all);
+  Setting alone = setting;
+  alone.expert_ranks = 1;
+  RC_ASSERT(paper::trace(setting).executed.executed() == paper::trace(alone).executed.executed());
+}
+
 }  // namespace
 }  // namespace assay::spec::paper_test

@@ -4,6 +4,7 @@
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/partition.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
 
@@ -244,6 +245,25 @@ inline void tensor(Workshop& shop) {
   EXPECT_NE(alone.refusal.find("does not divide the 1 rank;"), std::string::npos) << alone.refusal;
 }
 
+/// A part of the experts, and the same losses.
+inline void expert(Workshop& shop) {
+  const std::string named = "model.name=" + shop.folder("experts.toml");
+  const spec::ModelSpec model = spec::find_model(shop.folder("experts.toml"));
+  std::vector<double> losses;
+  for (const std::int64_t e : {1, 2}) {
+    const Together together =
+        train_together(shop, 2, {named, "compute.dtype=f64", "parallel.expert=" + std::to_string(e)});
+    EXPECT_EQ(together.weights, (e == 1 ? spec::inventory(model) : spec::dense_inventory(model)).flat_size);
+    if (losses.empty()) losses = together.losses;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(together.losses[step], losses[step], 1e-11 * losses[step]) << e;
+  }
+  const Outcome alone = shop.train({named, "parallel.expert=2"});
+  EXPECT_NE(alone.refusal.find("does not divide the 1 data-parallel rank;"), std::string::npos)
+      << alone.refusal;
+  EXPECT_NE(shop.train({"parallel.expert=2"}).refusal.find("has no experts"), std::string::npos);
+}
+
 /// The sum of two ranks' gradients, rounded to bf16 or not, moves the second loss.
 inline void reduce(Workshop& shop) {
   const auto losses = [&](const std::string& dtype) {
@@ -282,6 +302,7 @@ inline std::map<std::string, Check> machine_checks() {
       {"parallel.data", layouts},
       {"parallel.shard_ranks", shard_ranks},
       {"parallel.tensor", tensor},
+      {"parallel.expert", expert},
       {"parallel.reduce", reduce},
       {"parallel.check_replicas_every",
        [](Workshop& shop) {

@@ -1,0 +1,86 @@
+#include "spec/parallel/expert_ranks.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "spec/error.hpp"
+
+namespace assay::spec {
+
+namespace {
+
+bool holds(const ModelSpec& model, const ExpertRank& rank, const Parameter& parameter) {
+  const std::int64_t expert = routed_expert(parameter);
+  return expert >= 0 && expert / (model.experts->count / rank.ranks) == rank.rank;
+}
+
+void check_in_group(const ExpertRank& rank) {
+  // placement_c15
+  require(rank.ranks >= 1 && rank.rank >= 0 && rank.rank < rank.ranks, "placement_c15",
+          [&] { return "expert rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
+}
+
+}  // namespace
+
+void check_expert_ranks(const ModelSpec& model, std::int64_t e, const Layout& layout,
+                        std::int64_t tensor_ranks) {
+  const auto degree = [&] { return "parallel.expert = " + std::to_string(e); };
+  // placement_c10
+  require(e >= 1, "placement_c10", degree);
+  if (e == 1) return;
+  // placement_c11
+  require(model.experts.has_value(), "placement_c11",
+          [&] { return degree() + ": " + model.name + " has no experts; leave it out"; });
+  const auto undivided = [&](std::int64_t extent, const std::string& what) {
+    return degree() + " does not divide the " + std::to_string(extent) + " " + what;
+  };
+  // placement_c12
+  require(model.experts->count % e == 0, "placement_c12",
+          [&] { return undivided(model.experts->count, "experts of a layer"); });
+  const std::int64_t among = layout.shards_state() ? layout.shard_ranks : layout.ranks;
+  // placement_c13
+  require(among % e == 0, "placement_c13", [&] {
+    const std::string noun = among == 1 ? "data-parallel rank" : "data-parallel ranks";
+    return undivided(among, noun + (layout.shards_state()
+                                        ? " of a shard group, which hold one copy of the state between them"
+                                        : ""));
+  });
+  // placement_c14
+  require(tensor_ranks == 1, "placement_c14", [&] {
+    return degree() + " with parallel.tensor = " + std::to_string(tensor_ranks) +
+           ": expert ranks are not made of tensor ranks yet";
+  });
+}
+
+Layout expert_layout(const Layout& layout, std::int64_t ranks) {
+  return {layout.data, layout.ranks / ranks, layout.shards_state() ? layout.shard_ranks / ranks : 1};
+}
+
+std::int64_t routed_expert(const Parameter& parameter) {
+  if (parameter.role != Role::expert_gate && parameter.role != Role::expert_up &&
+      parameter.role != Role::expert_down)
+    return -1;
+  // Families name the MLP and its matrices in their own ways, and number experts alike: "...experts.7.w1...".
+  constexpr std::string_view before = ".experts.";
+  return std::stoll(parameter.name.substr(parameter.name.find(before) + before.size()));
+}
+
+Inventory dense_inventory(const ModelSpec& model) {
+  return selection(inventory(model), [](const Parameter& parameter) { return routed_expert(parameter) < 0; });
+}
+
+Inventory expert_inventory(const ModelSpec& model, const ExpertRank& rank) {
+  check_in_group(rank);
+  return selection(inventory(model),
+                   [&](const Parameter& parameter) { return holds(model, rank, parameter); });
+}
+
+Inventory rank_inventory(const ModelSpec& model, const ExpertRank& rank) {
+  check_in_group(rank);
+  if (rank.ranks == 1) return inventory(model);
+  return selection(inventory(model), [&](const Parameter& parameter) {
+    return routed_expert(parameter) < 0 || holds(model, rank, parameter);
+  });
+}
+
+}  // namespace assay::spec

@@ -1,0 +1,311 @@
+// labels: parity property
+// Expert parallelism in every data layout, on ranks that are threads: five steps in fp64 against the
+// reference on the whole batch, losses of routers included, and bytes by collective against the formula.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+#include <filesystem>
+#include <mutex>
+
+#include "impl/checkpoint/checkpoint.hpp"
+#include "impl/params/gathered_state.hpp"
+#include "impl/params/replica_hash.hpp"
+#include "spec/memory/plan.hpp"
+#include "tests/impl/comm/solo_communicator.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
+#include "tests/impl/params/counting_allocator.hpp"
+#include "tests/impl/params/layout_parity.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::impl::expert_ranks_test {
+namespace {
+
+using spec::DataParallel;
+using tests::LayoutCase;
+
+constexpr DataParallel kinds[] = {DataParallel::replicate, DataParallel::zero1, DataParallel::shard,
+                                  DataParallel::hybrid};
+
+/// What the ranks find, one line each that found something.
+std::string found(const LayoutCase& c, const spec::Layout& layout) {
+  std::mutex mutex;
+  std::string all;
+  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+    const std::string mine = tests::difference_from_reference(c, layout, communicator, at::kCPU);
+    const std::scoped_lock lock(mutex);
+    if (!mine.empty()) all += "rank " + std::to_string(communicator.rank()) + ": " + mine + "\n";
+  });
+  return all;
+}
+
+TEST(ExpertRanksImpl, OfEveryNumberTrainAsTheReference) {
+  for (const std::int64_t expert : {2, 3, 4, 8})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      LayoutCase c{.seed = seed, .documents = static_cast<tests::Documents>(seed % 2)};
+      c.experts = true, c.expert = expert;
+      const spec::Layout layout = spec::layout_of(kinds[seed], expert, expert);
+      EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+    }
+}
+
+RC_GTEST_PROP(ExpertRanksImpl, InEveryDataLayoutTrainAsTheReference, ()) {
+  const auto data = *rc::gen::elementOf(std::vector<DataParallel>(std::begin(kinds), std::end(kinds)));
+  // Up to 8 data ranks: expert ranks, groups of them in a shard group, shard groups.
+  const auto [expert, within, groups] =
+      *rc::gen::elementOf(std::vector<std::array<std::int64_t, 3>>{{1, 2, 2},
+                                                                   {2, 1, 1},
+                                                                   {2, 2, 1},
+                                                                   {2, 1, 2},
+                                                                   {2, 3, 1},
+                                                                   {2, 2, 2},
+                                                                   {2, 1, 4},
+                                                                   {3, 1, 1},
+                                                                   {3, 2, 1},
+                                                                   {3, 1, 2},
+                                                                   {4, 1, 1},
+                                                                   {4, 2, 1},
+                                                                   {4, 1, 2}});
+  const spec::Layout layout =
+      spec::layout_of(data, expert * within * groups, data == DataParallel::hybrid ? expert * within : 0);
+  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+               .micro = *rc::gen::inRange<std::int64_t>(1, 3),
+               .accumulation = *rc::gen::inRange<std::int64_t>(1, 4),
+               .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
+               .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
+                                            tests::Ignored::sequences, tests::Ignored::most)};
+  c.experts = true, c.expert = expert;
+  c.recompute = *rc::gen::elementOf(spec::all_recomputes);
+  const std::string all = found(c, layout);
+  if (!all.empty()) RC_FAIL(tests::describe(c, layout) + "\n" + all);
+}
+
+/// Every token visits the same expert: all ranks but one have no row.
+TEST(ExpertRanksImpl, RanksWithoutATokenTrainAsTheReference) {
+  for (const DataParallel data : kinds)
+    for (const spec::Recompute recompute : spec::all_recomputes) {
+      LayoutCase c{.seed = 9, .micro = 1, .accumulation = 2, .recompute = recompute};
+      c.experts = true, c.expert = 4, c.one_expert = true;
+      const spec::Layout layout = spec::layout_of(data, 4, 4);
+      EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+    }
+}
+
+struct Ranks {
+  spec::Layout layout = {};
+  std::int64_t expert = 1;
+  std::string name() const {
+    return std::string(spec::to_string(layout.data)) + " of " + std::to_string(layout.ranks) +
+           ", experts over " + std::to_string(expert);
+  }
+};
+const std::vector<Ranks> splits = {{},
+                                   {spec::layout_of(DataParallel::replicate, 2), 2},
+                                   {spec::layout_of(DataParallel::replicate, 4), 2},
+                                   {spec::layout_of(DataParallel::zero1, 4), 2},
+                                   {spec::layout_of(DataParallel::zero1, 4), 4},
+                                   {spec::layout_of(DataParallel::shard, 4), 2},
+                                   {spec::layout_of(DataParallel::shard, 4), 4},
+                                   {spec::layout_of(DataParallel::hybrid, 8, 4), 2}};
+
+/// The model of every split: 4 or 8 experts.
+LayoutCase case_of(const Ranks& ranks) {
+  LayoutCase c{.seed = 10, .ignored = tests::Ignored::some};
+  c.experts = true, c.expert = 4;
+  c.accumulation = 8 / ranks.layout.ranks;
+  return c;
+}
+
+/// What a run holds, of the whole model.
+struct Held {
+  std::array<at::Tensor, 4> buffers;
+  std::vector<double> losses;
+  std::string odd;
+};
+
+/// The parameters without the gaps between them, which a buffer put together does not fill.
+at::Tensor parameters_of(const at::Tensor& whole, const spec::Inventory& model) {
+  std::vector<at::Tensor> parts;
+  for (const spec::Parameter& p : model.parameters) parts.push_back(whole.narrow(0, p.offset, p.size));
+  return at::cat(parts);
+}
+
+/// Trains from the checkpoint `from`, or from the start where it is empty, and saves in `to` unless empty.
+Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from, int first, int steps,
+         const std::string& to) {
+  std::mutex mutex;
+  Held held;
+  const LayoutCase c = case_of(ranks);
+  const spec::ModelSpec model = tests::case_model(c);
+  tests::on_thread_ranks(static_cast<int>(ranks.layout.ranks), [&](Communicator& communicator) {
+    tests::StepRunner runner(model, dtype, at::kCPU, communicator, ranks.layout, tests::layout_settings(c),
+                             c.seed, states, Dtype::f32, spec::Recompute::norms_swiglu, {}, 1, ranks.expert);
+    if (!from.empty()) {
+      checkpoint::load(from, runner.buffers(), communicator);
+      runner.parameters().weights_changed();
+    }
+    Held mine;
+    for (int step = first; step < first + steps; ++step) {
+      const auto whole = tests::tiny_batch(model, 8, tests::case_tokens(c), c.documents, c.ignored,
+                                           static_cast<std::uint64_t>(step));
+      runner.set_step(step);
+      mine.losses.push_back(runner
+                                .step(tests::dealt(whole, c, ranks.layout.ranks, communicator.rank()),
+                                      static_cast<double>(whole.valid_tokens()), 3e-3)
+                                .cross_entropy);
+    }
+    runner.parameters().settle_weights();
+    mine.odd = compare_replicas(runner.buffers(), runner.groups()).odd;
+    if (!to.empty()) {
+      GatheredState gathered(runner.buffers(), &runner.groups());
+      if (communicator.rank() == 0)
+        checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
+                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
+                           return gathered.values(buffer, index);
+                         });
+      else
+        gathered.serve();
+    }
+    std::size_t number = 0;
+    for (const auto buffer : {&ParameterBuffers::master, &ParameterBuffers::moment1,
+                              &ParameterBuffers::moment2, &ParameterBuffers::weights})
+      mine.buffers[number++] = parameters_of(tests::whole_model(runner, buffer), runner.buffers().model);
+    const std::scoped_lock lock(mutex);
+    held = mine;
+  });
+  return held;
+}
+
+bool same_bits(const Held& a, const Held& b) {
+  for (std::size_t i = 0; i < a.buffers.size(); ++i)
+    if (!at::equal(a.buffers[i], b.buffers[i])) return false;
+  return true;
+}
+
+TEST(ExpertRanksImpl, InitialWeightsAreTheSameBitsForEveryNumber) {
+  for (const auto& [dtype, states] : {std::pair{Dtype::f64, Dtype::f64}, std::pair{Dtype::bf16, Dtype::f32},
+                                      std::pair{Dtype::bf16, Dtype::bf16}}) {
+    const Held alone = run(splits[0], dtype, states, "", 0, 0, "");
+    for (const Ranks& ranks : splits)
+      EXPECT_TRUE(same_bits(run(ranks, dtype, states, "", 0, 0, ""), alone)) << ranks.name();
+  }
+}
+
+/// Experts stand in a checkpoint by their global number: what any number of expert ranks saved, any other
+/// loads.
+TEST(ExpertRanksImpl, SavedByAnyNumberLoadedByAnyOtherBitForBit) {
+  for (const Dtype dtype : {Dtype::f64, Dtype::bf16}) {
+    tests::Scratch scratch;
+    const auto folder = [&](std::size_t i) { return (scratch.path() / std::to_string(i)).string(); };
+    std::vector<Held> saved;
+    for (std::size_t a = 0; a < splits.size(); ++a)
+      saved.push_back(run(splits[a], dtype, Dtype::f32, "", 0, 2, folder(a)));
+    for (std::size_t a = 0; a < splits.size(); ++a)
+      for (std::size_t b = 0; b < splits.size(); ++b)
+        EXPECT_TRUE(same_bits(
+            saved[a], run(splits[b], dtype, Dtype::f32, folder(a) + "/checkpoints/step_00000002", 2, 0, "")))
+            << "saved as " << splits[a].name() << ", loaded as " << splits[b].name();
+  }
+}
+
+/// The same run twice is the same bits, in bf16 with states in bf16 too, and copies of experts agree.
+TEST(ExpertRanksImpl, ARunRepeatsBitForBitAndCopiesAgree) {
+  for (const Dtype states : {Dtype::f32, Dtype::bf16})
+    for (const std::size_t i : {2u, 3u, 7u}) {
+      const Held once = run(splits[i], Dtype::bf16, states, "", 0, 6, ""),
+                 twice = run(splits[i], Dtype::bf16, states, "", 0, 6, "");
+      EXPECT_TRUE(same_bits(once, twice)) << splits[i].name();
+      EXPECT_EQ(once.odd, "") << splits[i].name();
+      EXPECT_EQ(once.losses, twice.losses) << splits[i].name();
+    }
+}
+
+/// Every entry's roundings of bf16 states are drawn by its place in the whole model: where gradients are the
+/// same bits, so are the states, whoever holds them.
+TEST(ExpertRanksImpl, RoundingsGoByTheGlobalNumber) {
+  const LayoutCase c = case_of({});
+  const spec::ModelSpec model = tests::case_model(c);
+  const at::Tensor gradient = at::randn({spec::inventory(model).flat_size}, at::kFloat);
+  const auto updated = [&](std::int64_t expert) {
+    at::Tensor out = at::zeros_like(gradient, at::kBFloat16);
+    for (std::int64_t rank = 0; rank < expert; ++rank) {
+      ParameterBuffers buffers =
+          allocate(model, Dtype::bf16, at::kCPU, Dtype::bf16,
+                   spec::layout_of(DataParallel::replicate, expert), 0, {}, {expert, rank});
+      initialise(buffers, model, 3);
+      for (ParameterBuffers* part : {&buffers, buffers.experts.get()})
+        for (std::size_t i = 0; part && i < part->placements.size(); ++i) {
+          const spec::Parameter &own = part->inventory.parameters[i], &whole = part->placements[i].whole;
+          part->gradients.narrow(0, own.offset, own.size).copy_(gradient.narrow(0, whole.offset, own.size));
+        }
+      const AdamWSettings settings{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .seed = 5};
+      const UpdateNumbers numbers = update_numbers(buffers, settings, 1e-3, 1);
+      update(buffers, settings, at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kDouble),
+             at::ones({}, at::kDouble));
+      for (ParameterBuffers* part : {&buffers, buffers.experts.get()})
+        for (std::size_t i = 0; part && i < part->placements.size(); ++i) {
+          const spec::Parameter &own = part->inventory.parameters[i], &whole = part->placements[i].whole;
+          out.narrow(0, whole.offset, own.size).copy_(part->moment1.narrow(0, own.offset, own.size));
+        }
+    }
+    return out;
+  };
+  EXPECT_TRUE(at::equal(updated(1), updated(2)));
+  EXPECT_TRUE(at::equal(updated(1), updated(4)));
+}
+
+/// A bit of an expert's weight that differs from its copy's is told of, and so is one of everything else.
+TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
+  tests::on_thread_ranks(4, [&](Communicator& communicator) {
+    const Ranks& ranks = splits[2];
+    const LayoutCase c = case_of(ranks);
+    tests::StepRunner runner(tests::case_model(c), Dtype::bf16, at::kCPU, communicator, ranks.layout,
+                             tests::layout_settings(c), c.seed, Dtype::f32, Dtype::f32,
+                             spec::Recompute::norms_swiglu, {}, 1, ranks.expert);
+    EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "");
+    if (communicator.rank() == 3) runner.buffers().experts->weights.view(at::kShort)[0].bitwise_xor_(1);
+    EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "rank 3");
+  });
+}
+
+/// With even routing a rank takes what the plan says; a rank alone gets what it sends.
+RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
+  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+               .micro = *rc::gen::inRange<std::int64_t>(1, 5),
+               .accumulation = *rc::gen::inRange<std::int64_t>(1, 3)};
+  c.experts = true, c.expert = *rc::gen::inRange<std::int64_t>(2, 5);
+  c.recompute = *rc::gen::elementOf(spec::all_recomputes);
+  const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  spec::ModelSpec model = tests::case_model(c);
+  model.context = *rc::gen::inRange<std::int64_t>(4, 24);
+  const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
+  const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
+                                       tests::Documents::whole, tests::Ignored::some, c.seed);
+  const spec::memory::Setting setting{.model = model,
+                                      .dtype = dtype,
+                                      .recompute = c.recompute,
+                                      .micro = c.micro,
+                                      .sequence_length = model.context,
+                                      .micro_batches = c.accumulation,
+                                      .auxiliary = {.probabilities = true, .logits = true},
+                                      .layout = layout,
+                                      .expert_ranks = c.expert};
+  const std::int64_t predicted = spec::memory::plan(setting).peak.to_int64();
+  tests::SoloCommunicator communicator(static_cast<int>(c.expert), 0);
+  const auto micro_batches = tests::micro_batches(batch, c.micro);
+  tests::CountingAllocator::installed().begin();
+  tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, tests::layout_settings(c), 1,
+                            Dtype::f32, Dtype::f32, c.recompute, {}, 1, c.expert);
+  trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
+  const std::int64_t measured = tests::CountingAllocator::installed().peak();
+  // Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's
+  // counts.
+  const std::int64_t beside = 512 + 4 * 8 * model.sparse_layers() * (3 + model.experts->count) +
+                              4 * batch.B * batch.T + 64 * model.experts->count;
+  RC_LOG() << tests::describe(c, layout) << ": predicted " << predicted << ", measured " << measured << "\n";
+  RC_ASSERT(measured >= predicted);
+  RC_ASSERT(measured <= predicted + beside);
+}
+
+}  // namespace
+}  // namespace assay::impl::expert_ranks_test

@@ -1,0 +1,134 @@
+// labels: unit property
+#include "spec/parallel/expert_ranks.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "spec/parallel/placement.hpp"
+#include "spec/parallel/volume.hpp"
+#include "tests/support/label_of.hpp"
+
+namespace assay::spec::expert_ranks_test {
+namespace {
+
+ModelSpec example() {
+  ModelSpec model{.name = "example",
+                  .family = Family::qwen3_moe,
+                  .vocab = 101,
+                  .width = 16,
+                  .layers = 3,
+                  .heads = 2,
+                  .kv_heads = 2,
+                  .head_dim = 8,
+                  .ffn = 24,
+                  .context = 32,
+                  .qk_norm = true};
+  model.experts = Experts{.count = 8, .active = 2, .width = 5, .shared_width = 3, .first_dense = 1};
+  return model;
+}
+
+std::string refused(std::int64_t e, const Layout& layout, std::int64_t tensor = 1,
+                    const ModelSpec& model = example()) {
+  return tests::label_of([&] { check_expert_ranks(model, e, layout, tensor); });
+}
+
+TEST(ExpertRanksSpec, C10ToC15RefuseByName) {
+  const Layout eight = layout_of(DataParallel::replicate, 8);
+  EXPECT_EQ(refused(0, eight), "placement_c10");
+  ModelSpec dense = example();
+  dense.experts.reset();
+  EXPECT_EQ(refused(2, eight, 1, dense), "placement_c11");
+  EXPECT_EQ(refused(3, layout_of(DataParallel::replicate, 6)), "placement_c12");
+  EXPECT_EQ(refused(4, layout_of(DataParallel::replicate, 6)), "placement_c13");
+  EXPECT_EQ(refused(4, layout_of(DataParallel::hybrid, 8, 2)), "placement_c13")
+      << "a group of experts lies in a shard group";
+  EXPECT_EQ(refused(2, eight, 2), "placement_c14");
+  EXPECT_EQ(tests::label_of([] { expert_inventory(example(), {4, 4}); }), "placement_c15");
+  for (const std::int64_t e : {1, 2, 4, 8}) EXPECT_NO_THROW(check_expert_ranks(example(), e, eight));
+  EXPECT_NO_THROW(check_expert_ranks(dense, 1, eight, 2));
+}
+
+TEST(ExpertRanksSpec, FollowsTheSpecExample) {
+  EXPECT_EQ(expert_layout(layout_of(DataParallel::hybrid, 8, 4), 2), (Layout{DataParallel::hybrid, 4, 2}));
+  EXPECT_EQ(expert_layout(layout_of(DataParallel::zero1, 4), 4), (Layout{DataParallel::zero1, 1, 1}));
+  for (const std::int64_t rank : {0, 1}) {
+    std::set<std::int64_t> held;
+    for (const Parameter& parameter : expert_inventory(example(), {2, rank}).parameters)
+      held.insert(routed_expert(parameter));
+    EXPECT_EQ(held, rank == 0 ? (std::set<std::int64_t>{0, 1, 2, 3}) : (std::set<std::int64_t>{4, 5, 6, 7}));
+  }
+}
+
+/// Every parameter is held once by a group, at a place from which its number and its place in the model
+/// follow.
+RC_GTEST_PROP(ExpertRanksSpec, AGroupHoldsTheModelOnce, ()) {
+  ModelSpec model = example();
+  const auto e = *rc::gen::inRange<std::int64_t>(1, 6);
+  model.experts->count = e * *rc::gen::inRange<std::int64_t>(1, 4);
+  model.experts->active = 1;
+  model.experts->shared_width = *rc::gen::element<std::int64_t>(0, 7);
+  model.experts->width = *rc::gen::inRange<std::int64_t>(1, 20);
+  if (*rc::gen::arbitrary<bool>()) model.family = Family::mixtral, model.qk_norm = false;
+  const Inventory whole = inventory(model);
+  std::vector<int> held(whole.parameters.size());
+  const auto note = [&](const Inventory& own) {
+    const std::vector<Placement> placed = placements(whole, own);
+    RC_ASSERT(placed.size() == own.parameters.size());
+    for (std::size_t i = 0; i < placed.size(); ++i) {
+      const Parameter& there = whole.parameters.at(placed[i].number);
+      RC_ASSERT(there.name == own.parameters[i].name && there.shape == own.parameters[i].shape);
+      RC_ASSERT(there.block == own.parameters[i].block);
+      RC_ASSERT(own.parameters[i].offset + placed[i].moved == there.offset);
+      ++held[placed[i].number];
+    }
+  };
+  note(dense_inventory(model));
+  for (std::int64_t rank = 0; rank < e; ++rank) {
+    const Inventory own = expert_inventory(model, {e, rank});
+    // Of every rank the same places: one rank's tell where another's are.
+    const Inventory first = expert_inventory(model, {e, 0});
+    RC_ASSERT(own.flat_size == first.flat_size);
+    for (std::size_t i = 0; i < own.parameters.size(); ++i)
+      RC_ASSERT(own.parameters[i].offset == first.parameters[i].offset);
+    RC_ASSERT(rank_inventory(model, {e, rank}).parameters.size() ==
+              own.parameters.size() + dense_inventory(model).parameters.size());
+    note(own);
+  }
+  for (const int times : held) RC_ASSERT(times == 1);
+}
+
+/// By hand: 2 sparse layers, 3 micro-batches of 10 tokens that visit 2 experts: 60 rows of 16 entries of 4
+/// bytes a pass and exchange.
+TEST(ExpertRanksSpec, VolumeByHand) {
+  const auto volume = [](Recompute recompute) {
+    return expert_volume(example(), 4, {.tokens = 10, .accumulation = 3, .recompute = recompute}).all_to_all;
+  };
+  const std::int64_t rows = 2 * 60 * 16 * 4, weights = 2 * 60 * 4, counts = 2 * 3 * 8 * 4;
+  EXPECT_EQ(volume(Recompute::none), Count(4 * rows + 2 * weights + counts));
+  EXPECT_EQ(volume(Recompute::norms_swiglu), Count(5 * rows + 2 * weights + counts));
+  EXPECT_EQ(volume(Recompute::block), Count(6 * rows + 3 * weights + 2 * counts));
+  EXPECT_EQ(expert_volume(example(), 1, {.tokens = 10}), Volume{});
+  EXPECT_EQ(expert_volume(example(), 4, {.tokens = 10}).all_gather, Count(4 * 8)) << "sums of squares";
+}
+
+/// Experts' gradients are summed over the ranks that hold the same ones, and over no others.
+TEST(ExpertRanksSpec, ExpertsAreSummedOverTheirOwnDataRanks) {
+  const Inventory own = expert_inventory(example(), {4, 1});
+  const auto of = [&](const Layout& layout) {
+    const Layout experts = expert_layout(layout, 4);
+    return expert_data_volume(experts, partition(own, experts.shard_ranks),
+                              {.accumulation = 2, .gradient_bytes = 4, .weight_bytes = 4});
+  };
+  EXPECT_EQ(of(layout_of(DataParallel::replicate, 4)), Volume{}) << "no other rank holds them";
+  EXPECT_EQ(of(layout_of(DataParallel::replicate, 8)).all_reduce, Count(own.flat_size * 4));
+  EXPECT_EQ(of(layout_of(DataParallel::shard, 4)), Volume{});
+  const Partition halves = partition(own, 2);
+  EXPECT_EQ(of(layout_of(DataParallel::zero1, 8)).all_gather, Count(halves.inventory.flat_size * 4));
+  EXPECT_EQ(of(layout_of(DataParallel::shard, 8)).reduce_scatter, Count(2 * halves.inventory.flat_size * 4));
+}
+
+}  // namespace
+}  // namespace assay::spec::expert_ranks_test
