@@ -44,6 +44,24 @@ std::string content_line(const std::string& name, const std::string& dtype, cons
          spec::content_hash({static_cast<const std::byte*>(values.const_data_ptr()), values.nbytes()}) + "\n";
 }
 
+/// Where a parameter of the model lies on this rank: in the tensors `targets` of its buffers, as number
+/// `index` there. Without buffers where other expert ranks hold it.
+struct Place {
+  ParameterBuffers* buffers = nullptr;
+  std::size_t index = 0;
+  std::vector<at::Tensor> targets = {};
+};
+std::vector<Place> places_of(ParameterBuffers& buffers) {
+  std::vector<Place> places(buffers.model.parameters.size());
+  for (ParameterBuffers* each : {&buffers, buffers.experts.get()})
+    for (std::size_t i = 0; each && i < each->placements.size(); ++i) {
+      Place& place = places[each->placements[i].number];
+      place = {each, i, {each->master}};
+      if (!each->master.is_same(each->weights)) place.targets.push_back(each->weights);
+    }
+  return places;
+}
+
 /// The lines of all ranks, which were dealt out in turn, in the order of the parameters.
 std::string in_order(const std::vector<std::string>& of_ranks, std::size_t parameters) {
   std::vector<std::istringstream> streams;
@@ -79,8 +97,7 @@ spec::record::WeightsFrom import_weights(const std::string& path, const spec::Mo
   refuse_together(communicator, [&] {
     const WeightFolder folder = open_weights(path);
     const spec::WeightSources sources = sources_of(folder, model, buffers.model);
-    std::vector<at::Tensor> targets = {buffers.master};
-    if (!buffers.master.is_same(buffers.weights)) targets.push_back(buffers.weights);
+    const std::vector<Place> places = places_of(buffers);
     std::set<std::string> types;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const spec::Parameter& parameter = parameters[i];
@@ -88,14 +105,25 @@ spec::record::WeightsFrom import_weights(const std::string& path, const spec::Mo
       types.insert(dtype);
       out.parameters += parameter.size;
       out.bytes += parameter.size * static_cast<std::int64_t>(spec::safetensors::element_bytes(dtype));
-      spec::Inventory::Range range = held(buffers, targets, i);
+      const Place& place = places[i];
+      const at::Tensor bias = router_bias_of(buffers, i);
+      spec::Inventory::Range range;
+      if (bias.defined())
+        range = {0, parameter.size};
+      else if (place.buffers)
+        range = held(*place.buffers, place.targets, place.index);
       const bool hashes =
           i % static_cast<std::size_t>(communicator.size()) == static_cast<std::size_t>(communicator.rank());
       if (hashes) range = {0, parameter.size};
       if (range.begin == range.end) continue;
       const at::Tensor values = read_range(folder, sources.of[i], parameter, range.begin, range.end);
       if (hashes) lines += content_line(parameter.name, dtype, values);
-      for (const at::Tensor& target : targets) store(buffers, target, i, values.to(target.scalar_type()));
+      if (bias.defined()) {
+        bias.copy_(values);
+        continue;
+      }
+      for (const at::Tensor& target : place.targets)
+        store(*place.buffers, target, place.index, values.to(target.scalar_type()));
     }
     for (const std::string& type : types) out.types += (out.types.empty() ? "" : ", ") + type;
   });

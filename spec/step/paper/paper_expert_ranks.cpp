@@ -9,8 +9,6 @@ namespace assay::spec::paper {
 using time::StepPass;
 
 namespace {
-constexpr std::int64_t long_bytes = 8;
-
 StepPass pass_of(Pass pass) { return pass == Pass::forward ? StepPass::forward : StepPass::backward; }
 }  // namespace
 
@@ -21,10 +19,7 @@ void PaperOps::exchange_routing(const Site& site, Routing& routing) {
   record(site, Collective::all_to_all, Count(rows) * statistic_);
   const Tensor mine = temporary("sent_rows", {X}, index_bytes),
                theirs = temporary("received_rows", {X}, index_bytes);
-  {
-    const Tensor expert_of = temporary("arrived_experts", {rows, 1}, index_bytes),
-                 number = temporary("arrived_numbers", {rows}, long_bytes);
-  }
+  const Tensor expert_of = temporary("arrived_experts", {rows, 1}, index_bytes);
   routing.arrived_slots = make("arrival_slots", Purpose::activations, {rows}, index_bytes);
   routing.arrived_rows = make("arrival_rows", Purpose::activations, {rows, 1}, index_bytes);
   routing.own_ends = make("own_expert_ends", Purpose::activations, {X / expert_ranks()}, index_bytes);
