@@ -291,11 +291,13 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
                                       .layout = layout,
                                       .expert_ranks = c.expert};
   const std::int64_t predicted = spec::memory::plan(setting).peak.to_int64();
+  run::StepSettings settings = tests::layout_settings();
+  settings.balance = 0.3, settings.router_z = 0.05;
   tests::SoloCommunicator communicator(static_cast<int>(c.expert), 0);
   const auto micro_batches = tests::micro_batches(batch, c.micro);
   tests::CountingAllocator::installed().begin();
-  tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, tests::layout_settings(c), 1,
-                            Dtype::f32, Dtype::f32, c.recompute, {}, 1, c.expert);
+  tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, settings, 1, Dtype::f32, Dtype::f32,
+                            c.recompute, {}, 1, c.expert);
   trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
   const std::int64_t measured = tests::CountingAllocator::installed().peak();
   // Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's

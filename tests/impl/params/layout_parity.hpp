@@ -48,8 +48,9 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
                                       : tiny_model(c.seed);
   if (c.expert > 1) {
     spec::Experts& experts = *model.experts;
-    experts.count = c.expert * (1 + static_cast<std::int64_t>(c.seed % 3));
-    experts.active = c.one_expert ? 1 : std::min(experts.active, experts.count);
+    experts.count = c.expert * experts.groups * (1 + static_cast<std::int64_t>(c.seed % 3));
+    experts.active = std::min(experts.active, experts.active_groups * (experts.count / experts.groups));
+    if (c.one_expert) experts.active = experts.active_groups = 1;
   }
   const auto t = c.tensor, draw = static_cast<std::int64_t>(c.seed);
   if (c.linear.recipe != spec::quantise::Recipe::none) {
