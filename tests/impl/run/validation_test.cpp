@@ -140,7 +140,8 @@ TEST(ValidationImpl, TheLossIsTheReferences) {
 TEST(ValidationImpl, InFp8TheLossIsTheReferencesToo) {
   for (const auto data : {spec::DataParallel::replicate, spec::DataParallel::shard}) {
     spec::ModelSpec model;
-    model.vocab = 211, model.width = 32, model.layers = 2, model.heads = 2, model.kv_heads = 1;
+    model.name = "fp8", model.vocab = 211, model.width = 32, model.layers = 2, model.heads = 2,
+    model.kv_heads = 1;
     model.head_dim = 16, model.ffn = 48, model.context = 16, model.init_std = 0.2;
     spec::RunConfig config = config_of(9);
     config.data_parallel = data, config.linear = spec::quantise::Recipe::fp8_tensor,
@@ -213,7 +214,8 @@ TEST(ValidationImpl, TrainingIsWhatItIsWithoutValidation) {
     config.dtype = seed % 2 == 0 ? Dtype::f64 : Dtype::f32, config.micro = 2;
     if (seed >= 64 && !model.experts) {
       model.width = 32, model.head_dim = 16, model.heads = 2, model.kv_heads = 1, model.ffn = 48;
-      config.linear = spec::quantise::Recipe::fp8_tensor, config.eval_sequences = 16;
+      config.linear = spec::quantise::Recipe::fp8_tensor;
+      config.micro = 8, config.sequences = 8 * world().size();  // 48 tokens
       if (config.data_parallel < spec::DataParallel::shard) config.linear_weights = spec::TwinsMade::step;
     }
     Case with(config, model, world()), without(config, model, world());

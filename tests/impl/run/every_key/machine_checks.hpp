@@ -131,9 +131,9 @@ inline void recompute(Workshop& shop) {
 /// A rate that grows without bound makes the loss lowest on the way: that checkpoint is kept, and a resumed
 /// run knows how low it was.
 inline void keep_best(Workshop& shop) {
-  const Settings base = {"eval.share=0.5",          "eval.sequences=4",           "eval.every=1",
-                         "checkpoint.keep=1",       "schedule.kind=constant",     "-schedule.decay_steps",
-                         "schedule.warmup_steps=0", "optimizer.learning_rate=0.3"};
+  const Settings base = {"eval.share=0.5",          "eval.sequences=4",         "eval.every=1",
+                         "checkpoint.keep=1",       "schedule.kind=constant",   "-schedule.decay_steps",
+                         "schedule.warmup_steps=0", "optimizer.learning_rate=3"};
   const auto with = [&](Settings more) {
     more.insert(more.begin(), base.begin(), base.end());
     return more;
