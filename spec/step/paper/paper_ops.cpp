@@ -808,8 +808,11 @@ void PaperOps::token_losses(const Site& site, const Tensor& logits, const Chunk&
   const Tensor own = own_ids(chunk.count);
   if (tensor_ranks() > 1) losses_over_tensor_ranks(site, chunk.count);
   const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
-               lse = statistic(site, {chunk.count}),
-               terms = make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
+               lse = statistic(site, {chunk.count});
+  if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
+  const Tensor wide = statistic_ < f64_bytes ? make("row_losses", Purpose::head, {chunk.count}, f64_bytes)
+                                             : Tensor{},
+               ignored = make("ignored_rows", Purpose::head, {chunk.count}, 1);
   write(losses);
 }
 
