@@ -282,8 +282,8 @@ void launch_losses(bool wide, std::int64_t N, std::int64_t groups, const spec::E
   const auto launch = [&](auto element) {
     using M = decltype(element);
     const auto* of_rows = static_cast<const M*>(scores);
-    losses_kernel<M><<<blocks(N), warps * 32, 0, stream>>>(of(N, how), N / groups, of_rows, counts,
-                                                           static_cast<const M*>(lse), partial, terms);
+    losses_kernel<M><<<blocks(N), warps * 32, 0, stream>>>(
+        of(N, how), N / groups, of_rows, counts, static_cast<const M*>(lse), partial != nullptr, terms);
     if (partial)
       probabilities_kernel<M><<<static_cast<unsigned>(sums(N)), threads_for(how.count, 1024), 0, stream>>>(
           of(N, how), of_rows, terms + 3 * N, partial);

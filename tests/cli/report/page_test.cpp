@@ -96,9 +96,10 @@ TEST(PageReport, RoutersShowWhereTheRecordHasThem) {
   EXPECT_EQ(page({{"a", run}, {"b", sparse}}).find("dropped by the capacity"), std::string::npos);
   for (Step& step : sparse.steps) step.dropped_choices = 0.0625;
   const std::string html = page({{"a", run}, {"b", sparse}});
-  for (const char* text : {"share of choices dropped by the capacity, last step", ">0.0625<",
-                           "Choices dropped by the capacity", "balance loss, last step", ">16.2500<", ">80.0000<", ">1.75<", ">1.25<", ">4.125<",
-                           "Load of the busiest expert, worst layer", "Router entropy"})
+  for (const char* text :
+       {"share of choices dropped by the capacity, last step", ">0.0625<", "Choices dropped by the capacity",
+        "balance loss, last step", ">16.2500<", ">80.0000<", ">1.75<", ">1.25<", ">4.125<",
+        "Load of the busiest expert, worst layer", "Router entropy"})
     EXPECT_NE(html.find(text), std::string::npos) << text;
 }
 

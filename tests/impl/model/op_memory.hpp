@@ -3,6 +3,7 @@
 // steps are compared elsewhere; here a tensor that is freed one op too late shows where it happens.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -67,9 +68,14 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   model.quantise_weights();
   const impl::Normalizer tokens =
       at::full({}, static_cast<double>(N), at::TensorOptions(device).dtype(at::kDouble));
+  const std::int64_t X = setting.model.experts ? setting.model.experts->count : 1;
+  const at::Tensor shares = at::full({std::max<std::int64_t>(setting.model.sparse_layers(), 1), X},
+                                     1 / static_cast<double>(X), tokens.on(device).options());
   const impl::router::Auxiliary auxiliary{.balance = setting.auxiliary.probabilities ? 0.01 : 0,
                                           .z = setting.auxiliary.logits ? 1e-3 : 0,
-                                          .tokens = tokens};
+                                          .tokens = tokens,
+                                          .shares = setting.auxiliary.of_batch ? shares : at::Tensor(),
+                                          .capacity = setting.capacity};
   const auto run = [&] {
     impl::Activations saved;
     parameters->begin_forward();

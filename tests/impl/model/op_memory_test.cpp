@@ -31,9 +31,9 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
                     .of_batch = seed % 2 == 1 && *rc::gen::arbitrary<bool>()},
       .capacity = *rc::gen::element(0.0, 1.0, 1.5),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
-  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done, and shares.
+  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done.
   const auto& experts = setting.model.experts;
-  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (4 + 3 * experts->count) : 0;
+  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (4 + 2 * experts->count) : 0;
   // Scalars: the losses of the head's chunks, and what ATen makes of a number.
   tests::compare_op_memory(setting, at::kCPU, meter, 64 + routing);
 }

@@ -30,11 +30,12 @@ TEST(LayoutsCudaImpl, EveryLayoutTrainsAsTheReferenceInFp64) {
   ASSAY_NEEDS_GPU_RANKS();
   for (DataParallel data : layouts)
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      const LayoutCase c{.seed = 300 + seed,
-                         .micro = static_cast<std::int64_t>(1 + seed % 2),
-                         .accumulation = static_cast<std::int64_t>(1 + seed % 3),
-                         .documents = static_cast<tests::Documents>(seed % 2),
-                         .ignored = static_cast<tests::Ignored>(seed % 4)};
+      LayoutCase c{.seed = 300 + seed,
+                   .micro = static_cast<std::int64_t>(1 + seed % 2),
+                   .accumulation = static_cast<std::int64_t>(1 + seed % 3),
+                   .documents = static_cast<tests::Documents>(seed % 2),
+                   .ignored = static_cast<tests::Ignored>(seed % 4)};
+      c.experts = seed >= 2;
       EXPECT_EQ(tests::difference_from_reference(c, layout_of(data), world(), device()), "")
           << "rank " << world().rank() << ", " << tests::describe(c, layout_of(data));
     }

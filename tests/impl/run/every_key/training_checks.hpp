@@ -49,8 +49,8 @@ inline std::map<std::string, Check> training_checks() {
       {"experts.balance_over", of_routers("experts.balance_over=global_batch")},
       {"experts.bias_rate",
        [](Workshop& shop) {
-         differ(shop, {"model.name=" + shop.folder("biased.toml")},
-                {"", "experts.bias_rate=0.5"}, later_losses);
+         differ(shop, {"model.name=" + shop.folder("biased.toml")}, {"", "experts.bias_rate=0.5"},
+                later_losses);
          EXPECT_NE(shop.train({"experts.bias_rate=0.5"}).refusal.find("has no router bias"),
                    std::string::npos);
        }},

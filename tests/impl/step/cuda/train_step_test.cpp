@@ -6,6 +6,7 @@
 
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
+#include "tests/impl/params/layout_parity.hpp"
 #include "tests/impl/step/train_step_parity.hpp"
 #include "tests/support/gpu.hpp"
 
@@ -16,6 +17,23 @@ TEST(TrainStepCuda, TwentyStepsInFp64EqualTheReference) {
   ASSAY_NEEDS_GPU();
   for (std::uint64_t seed = 0; seed < 4; ++seed)
     parity::compare(tests::tiny_model(seed), seed, 20, 2, at::kCUDA);
+}
+
+/// Router biases, groups, both forms of the balance loss, with and without a capacity (layout_settings).
+TEST(TrainStepCuda, ExpertsInFp64EqualTheReference) {
+  ASSAY_NEEDS_GPU();
+  const auto communicator = make_self_communicator();
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    tests::LayoutCase c{.seed = seed,
+                        .micro = static_cast<std::int64_t>(1 + seed % 2),
+                        .accumulation = static_cast<std::int64_t>(1 + seed % 3),
+                        .documents = static_cast<tests::Documents>(seed % 2),
+                        .ignored = static_cast<tests::Ignored>(seed % 4)};
+    c.experts = true;
+    c.recompute = spec::all_recomputes[seed % std::size(spec::all_recomputes)];
+    EXPECT_EQ(tests::difference_from_reference(c, spec::Layout{}, *communicator, at::kCUDA), "")
+        << tests::describe(c, spec::Layout{});
+  }
 }
 
 TEST(TrainStepCuda, EveryCornerModelEqualsTheReference) {
