@@ -116,12 +116,13 @@ inline void recompute(Workshop& shop) {
   const std::string latent = "model.name=" + shop.folder("latent.toml");
   differ(shop, {latent},
          {"", "memory.recompute=mla_up", "memory.recompute=attention", "memory.recompute=block"}, executed);
-  for (const std::string& model : {std::string(), latent}) {
-    const std::string base = losses(shop.train({model}));
+  for (const Settings& model : {Settings{}, Settings{latent}}) {
+    const std::string base = losses(shop.train(model));
     for (const spec::Recompute each : spec::all_recomputes) {
       if (model.empty() && each == spec::Recompute::mla_up) continue;
-      EXPECT_EQ(losses(shop.train({model, "memory.recompute=" + std::string(to_string(each))})), base)
-          << model << " " << to_string(each);
+      Settings settings = model;
+      settings.push_back("memory.recompute=" + std::string(to_string(each)));
+      EXPECT_EQ(losses(shop.train(settings)), base) << to_string(each);
     }
   }
   EXPECT_NE(shop.train({"memory.recompute=mla_up"}).refusal.find("of latent attention again"),
