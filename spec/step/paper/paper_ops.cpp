@@ -810,9 +810,12 @@ void PaperOps::token_losses(const Site& site, const Tensor& logits, const Chunk&
   const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
                lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
-  const Tensor wide = statistic_ < f64_bytes ? make("row_losses", Purpose::head, {chunk.count}, f64_bytes)
-                                             : Tensor{},
-               ignored = make("ignored_rows", Purpose::head, {chunk.count}, 1);
+  // lse in fp64, from which a CPU subtracts a copy in fp64.
+  const bool widened = statistic_ < f64_bytes;
+  const auto of_rows = [&] { return make("row_losses", Purpose::head, {chunk.count}, f64_bytes); };
+  const Tensor wide = widened ? of_rows() : Tensor{};
+  if (widened && !on_gpu()) of_rows();
+  const Tensor ignored = make("ignored_rows", Purpose::head, {chunk.count}, 1);
   write(losses);
 }
 
