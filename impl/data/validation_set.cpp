@@ -14,18 +14,21 @@ namespace assay::impl::data {
 
 ValidationSet::ValidationSet(const spec::RunConfig& config, const spec::ModelSpec& model,
                              std::shared_ptr<const SampleSource> training, std::int64_t tokens)
-    : source_(std::move(training)),
-      evaluated_{.set = 0, .most = config.eval_sequences},
-      batch_(spec::data::validation_batch(config.sequence_length, config.eval_sequences,
-                                          spec::token_unit(config), tokens)) {
+    : source_(std::move(training)), evaluated_{.set = 0, .most = config.eval_sequences} {
   if (config.end_of_document >= 0) end_of_document_ = config.end_of_document;
   if (!config.eval_paths.empty()) {
     const std::vector<std::filesystem::path> paths(config.eval_paths.begin(), config.eval_paths.end());
     source_ = std::make_shared<TokenData>(paths, token_type(config.data_dtype), model.vocab,
                                           config.sequence_length);
     evaluated_.set = source_->samples();
-    return;
+  } else {
+    hold_out(config);
   }
+  batch_ = spec::data::validation_batch(config.sequence_length, evaluated_.count(), spec::token_unit(config),
+                                        tokens);
+}
+
+void ValidationSet::hold_out(const spec::RunConfig& config) {
   const std::int64_t samples = source_->samples(),
                      held_out = spec::data::held_out_samples(config.eval_share, samples);
   if (held_out == 0 || held_out >= samples)

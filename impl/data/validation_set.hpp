@@ -45,6 +45,8 @@ class ValidationSet {
   Scan scan(std::int64_t rank, std::int64_t ranks) const;
 
  private:
+  void hold_out(const spec::RunConfig& config);  ///< of source_, which is the training data
+
   std::shared_ptr<const SampleSource> source_;
   std::optional<spec::data::SampleOrder> held_out_;  ///< of: the samples are what it holds out
   spec::data::Evaluated evaluated_;

@@ -63,6 +63,7 @@ TEST(ValidationSetImpl, AShareIsWhatNoStepReads) {
   EXPECT_EQ(held_out.size(), 8u);
   for (const std::int64_t sample : spec::data::step_samples(order, 0))
     EXPECT_FALSE(held_out.contains(sample));
+  EXPECT_EQ(set.batch(), 8) << "no pass is longer than the set";
   EXPECT_EQ(set.bytes_per_token(), 1) << "the grammar's text is bytes";
 }
 

@@ -52,6 +52,9 @@ TEST(WarningsImpl, MemoryBeyondTwoPercentOfThePlanOnEitherSide) {
   EXPECT_EQ(measured(979)->step, 3);
   EXPECT_NE(measured(979)->text.find("took 2.1 % less memory than planned"), std::string::npos);
   EXPECT_NE(measured(1021)->text.find("took 2.1 % more memory than planned"), std::string::npos);
+  memory.moment = "validation, the head";
+  EXPECT_EQ(measured(500), std::nullopt) << "what takes most has not come yet";
+  EXPECT_TRUE(measured(1021));
 }
 
 TEST(WarningsImpl, AStepFasterThanThePeakAllows) {

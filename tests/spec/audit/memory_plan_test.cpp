@@ -86,6 +86,16 @@ TEST(MemoryPlanSpec, AMeasurementThatCannotBeContradicts) {
   EXPECT_EQ(own.cause(), "memory_measured_other");
 }
 
+TEST(MemoryPlanSpec, AStepBelowAPlanWhoseFullestMomentIsLaterIsNotAccused) {
+  OwnRecord record;
+  record.memory.measured_bytes = 39'100'000'000;
+  EXPECT_EQ(record.cause(), "memory_measured_other");
+  record.memory.moment = "validation, forward of block 1";
+  EXPECT_EQ(record.cause(), "holds");
+  record.memory.measured_bytes = 40'900'000'000;
+  EXPECT_EQ(record.cause(), "memory_measured_other") << "more than any moment takes";
+}
+
 TEST(MemoryPlanSpec, ARecordThatEndsBeforeTheWarningIsNotAccused) {
   OwnRecord own;
   own.step.device_peak_bytes = 0;
