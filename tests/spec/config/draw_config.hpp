@@ -109,7 +109,8 @@ inline spec::RunConfig draw_config() {
   if (config.data_parallel == spec::DataParallel::hybrid || config.data_parallel == spec::DataParallel::shard)
     if (config.linear_weights == spec::TwinsMade::step) config.linear_weights = spec::TwinsMade::use;
   if (config.linear == spec::quantise::Recipe::none) config.tensor_ranks = *inRange<std::int64_t>(1, 1 << 20);
-  if (config.linear == spec::quantise::Recipe::none) config.expert_ranks = *inRange<std::int64_t>(1, 1 << 20);
+  if (config.linear == spec::quantise::Recipe::none && config.capacity == 0)
+    config.expert_ranks = *inRange<std::int64_t>(1, 1 << 20);
   if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
   config.stall_seconds = *inRange<std::int64_t>(30, 100000);
