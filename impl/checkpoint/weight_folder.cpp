@@ -86,11 +86,12 @@ spec::WeightSources sources_of(const WeightFolder& folder, const spec::ModelSpec
     const spec::WeightSource& embedding = sources.of.front();  // the first parameter
     // weight_files_c7
     if (folder.tensor(head).dtype != folder.tensor(embedding).dtype || hash(head) != hash(embedding))
-      refuse_weights(folder.path,
-                     "weight_files_c7: " + folder.tensor(head).name + " has other values than " +
-                         folder.tensor(embedding).name +
-                         ", and config.json ties the two (\"tie_word_embeddings\" = true); one of them would "
-                         "be lost: set tie_word_embeddings to false");
+      throw UserError(
+          ExitCode::bad_data,
+          folder.path.string() + ": weight_files_c7: " + folder.tensor(head).name +
+              " has other values than " + folder.tensor(embedding).name +
+              ", and config.json ties the two (\"tie_word_embeddings\" = true); one of them would "
+              "be lost: set tie_word_embeddings to false");
     sources.ignored.push_back(folder.tensor(head).name);
   }
   return sources;

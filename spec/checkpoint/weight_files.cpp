@@ -68,16 +68,17 @@ struct WeightFaults {
 
   void refuse_if_any(const std::string& origin) const {
     std::string out;
-    const auto tell = [&](const char* label, const char* what, const std::vector<std::string>& names) {
-      if (!names.empty())
-        out += std::string(out.empty() ? "" : "; ") + label + ": " + std::to_string(names.size()) +
-               (names.size() == 1 ? " tensor " : " tensors ") + what + ": " + some_of(names);
+    const auto tell = [&](int rule, const char* what, const std::vector<std::string>& names) {
+      if (names.empty()) return;
+      out += (out.empty() ? "" : "; ") + ("weight_files_c" + std::to_string(rule)) + ": " +
+             std::to_string(names.size()) + (names.size() == 1 ? " tensor " : " tensors ") + what + ": " +
+             some_of(names);
     };
-    tell("weight_files_c1", "in more than one place", twice);
-    tell("weight_files_c2", "of the model missing", missing);
-    tell("weight_files_c3", "that the model does not have", foreign);
-    tell("weight_files_c4", "of another shape", shapes);
-    tell("weight_files_c5", "of a type that no weight has", types);
+    tell(1, "in more than one place", twice);
+    tell(2, "of the model missing", missing);
+    tell(3, "that the model does not have", foreign);
+    tell(4, "of another shape", shapes);
+    tell(5, "of a type that no weight has", types);
     if (out.empty()) return;
     throw UserError(ExitCode::bad_data, origin + ": " + out +
                                             "; give the folder whose config.json is the model's, whole and "
