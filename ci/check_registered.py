@@ -28,12 +28,19 @@ DATA = {".json", ".safetensors", ".jsonl", ".txt", ".bin", ".csv", ".log"}
 WALKS = re.compile(r"directory_iterator|golden_files\(")
 
 
+def names_folder(folder):
+    return re.compile(rf'"(?:[^"]*/)?{re.escape(folder.as_posix())}/?[^"]*"')
+
+
 def is_read(golden, sources):
     folder, stem = golden.parent.as_posix(), golden.stem
-    folder_named = re.compile(rf'"(?:[^"]*/)?{re.escape(folder)}/?[^"]*"')
+    folder_named = names_folder(golden.parent)
+    above = [names_folder(each) for each in golden.parent.parents if each.name]
     file_named = re.compile(rf'"{re.escape(stem)}(?:\.\w+)?"')
     for text in sources:
         if golden.as_posix() in text or f"{folder}/{stem}\"" in text:
+            return True
+        if "recursive_directory_iterator" in text and any(each.search(text) for each in above):
             return True
         if folder_named.search(text) and (file_named.search(text) or WALKS.search(text)):
             return True
@@ -93,6 +100,9 @@ def self_test():
         "golden/whole/x.json": "{}", "golden/ops/c/basic.json": "{}", "golden/generate/a.py": "",
         "tests/spec/ops/a_test.cpp": '// labels: unit golden\nTEST(A, B) { for (n : {"basic"}) load("ops/a/" + n); }\n',
         "tests/impl/b_test.cpp": '// labels: unit\nTEST(B, C) { load("ops/b/one.safetensors"); }\n',
+        "golden/tree/a/x.json": "{}", "golden/flat/a/x.json": "{}",
+        "tests/impl/tree_test.cpp": '// labels: unit\nTEST(B, D) { recursive_directory_iterator("golden/tree"); }\n',
+        "tests/impl/flat_test.cpp": '// labels: unit\nTEST(B, E) { directory_iterator("golden/flat"); }\n',
         "tests/impl/walk_test.cpp": '// labels: unit\nTEST(B, C) { directory_iterator("golden/whole"); }\n',
         "tests/impl/no_line_test.cpp": "TEST(B, C) {}\n",
         "tests/impl/wrong_label_test.cpp": "// labels: unit fast\nTEST(B, C) {}\n",
@@ -103,7 +113,7 @@ def self_test():
         "tests/impl/ops/cuda/no_part_test.cpp": "// labels: gpu\nTEST(C, D) {}\n",
         "ci/gpu": "sanitized='ACuda.*:Gone.*'\n[ $2 = ops ] && echo tests/impl/ops/cuda/a_test.cpp\n",
     }
-    expected = ["golden/ops/a/idle.json", "golden/ops/c/basic.json", "no_line_test.cpp:1", "wrong_label_test.cpp:1",
+    expected = ["golden/flat/a/x.json", "golden/ops/a/idle.json", "golden/ops/c/basic.json", "no_line_test.cpp:1", "wrong_label_test.cpp:1",
                 "empty_test.cpp", "lost_test.cpp", "no_part_test.cpp: is in none", "called Gone.*"]
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)

@@ -1,5 +1,7 @@
 #pragma once
 // golden/weights: folders of weights that Hugging Face transformers wrote, each with the logits of its model.
+#include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,16 +12,16 @@
 
 namespace assay::tests {
 
-/// Names of all of them.
-inline const std::vector<std::string>& weight_folders() {
-  static const std::vector<std::string> names = {
-      "llama_square", "llama_f32_sharded", "llama_f16_tied", "mistral",           "qwen2",
-      "qwen3",        "mixtral",           "mixtral_stacks", "qwen3_moe",         "qwen3_moe_stacks",
-      "olmoe",        "olmoe_stacks",      "deepseek_v3",    "deepseek_v3_stacks"};
+inline std::string weight_folder(const std::string& name) { return source_dir() + "/golden/weights/" + name; }
+
+/// Names of all of them, in alphabetical order.
+inline std::vector<std::string> weight_folders() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir() + "/golden/weights"))
+    if (entry.path().filename() == "config.json") names.push_back(entry.path().parent_path().filename());
+  std::sort(names.begin(), names.end());
   return names;
 }
-
-inline std::string weight_folder(const std::string& name) { return source_dir() + "/golden/weights/" + name; }
 
 /// A folder's files in memory, and where they hold each parameter.
 struct WeightFolderInMemory {
@@ -35,7 +37,7 @@ struct WeightFolderInMemory {
     inventory = spec::inventory(model);
     const std::string index = path + spec::weight_index_name;
     std::vector<std::string> names = {spec::single_weight_file};
-    if (name == "llama_f32_sharded" || name == "qwen3_moe")
+    if (std::filesystem::exists(source_dir() + "/golden/" + index))
       names = spec::files_of_index(golden_bytes(index), index);
     for (const std::string& file : names) {
       bytes.push_back(golden_bytes(path + file));
