@@ -66,6 +66,19 @@ TEST(ElementsSpec, EveryNarrowValueComesBack) {
     }
 }
 
+/// Half way between two neighbours the even one is taken, in every binade and of both signs.
+TEST(ElementsSpec, TiesOfFloatsGoToTheEvenNeighbour) {
+  for (std::uint32_t upper = 0; upper < 0x10000; ++upper) {
+    const auto value = std::bit_cast<float>(upper << 16 | 0x8000u);
+    if (!std::isfinite(value)) continue;
+    std::uint16_t bits = 0;
+    convert_elements(bytes_of(std::vector<float>{value}), "F32", std::as_writable_bytes(std::span(&bits, 1)),
+                     "BF16");
+    ASSERT_EQ(bits, upper + (upper & 1)) << upper;
+    ASSERT_EQ(bits_of(static_cast<double>(value), "BF16"), bits) << upper;
+  }
+}
+
 /// No value of the narrow type is nearer, and of two equally near ones the even is taken.
 RC_GTEST_PROP(ElementsSpec, RoundsToTheNearest, ()) {
   const std::string_view type = *rc::gen::element<std::string_view>("F16", "BF16");

@@ -158,8 +158,10 @@ TEST(WeightFilesSpec, C6AnIndexMustSayWhatTheFilesHold) {
   expect_says(said([&] { check_index(wrong, folder.files, path); }), {"weight_files_c6: 1 of its tensors"});
   EXPECT_NE(said([&] { files_of_index("{}", path); }), "accepted");
   EXPECT_NE(said([&] { files_of_index(R"({"weight_map": {}})", path); }), "accepted");
-  expect_says(said([&] { files_of_index(R"({"weight_map": {"a": "../b.safetensors"}})", path); }),
-              {"which is no file of the folder"});
+  for (const char* name : {"../b.safetensors", "sub/b.safetensors", "/b.safetensors", "..", ""})
+    expect_says(
+        said([&] { files_of_index(R"({"weight_map": {"a": ")" + std::string(name) + R"("}})", path); }),
+        {"which is no file of the folder"});
 }
 
 /// What we write is what we read: names, files and index of transformers' own.

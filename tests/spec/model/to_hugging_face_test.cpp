@@ -70,7 +70,11 @@ TEST(ToHuggingFace, AModelTakesTheClassThatComputesIt) {
   EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "qwen2");
   model.qkv_bias = false, model.qk_norm = true;
   EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "qwen3");
-  model.qk_norm = false, model.experts = Experts{.count = 4, .active = 2, .width = 24};
+  model.window = 16;  // in every layer, which a Qwen3 says by the first layer that has one
+  const HuggingFaceConfig windowed = to_hugging_face(model, "F32");
+  EXPECT_EQ(Json::parse(windowed.json)["model_type"], "qwen3");
+  EXPECT_EQ(windowed.model.window, 16);
+  model.window = 0, model.qk_norm = false, model.experts = Experts{.count = 4, .active = 2, .width = 24};
   const HuggingFaceConfig mixtral = to_hugging_face(model, "F32");
   EXPECT_EQ(Json::parse(mixtral.json)["model_type"], "mixtral");
   EXPECT_NE(inventory(mixtral.model).parameters.at(8).name.find("block_sparse_moe"), std::string::npos);
@@ -127,6 +131,7 @@ TEST(HuggingFaceOptions, AreRefusedOrNamed) {
   EXPECT_NE(plain.find("pretraining_tp = 1 (it cuts GEMMs"), std::string::npos) << plain;
   EXPECT_NE(plain.find("use_cache = false (it concerns generation"), std::string::npos) << plain;
   EXPECT_EQ(plain.find("architectures"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("attention_dropout"), std::string::npos) << "it is read, and 0: " << plain;
   for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"final_logit_softcapping", 30.0},
                                                                             {"attn_logit_softcapping", 50.0},
                                                                             {"logit_scale", 0.5},
