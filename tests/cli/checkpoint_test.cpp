@@ -42,6 +42,12 @@ TEST(CheckpointVerb, RefusesWhatItDoesNotDo) {
   expect_refused(assay({"checkpoint", "verify", "/no/such"}), ExitCode::bad_data, "holds no checkpoint");
 }
 
+TEST(CheckpointVerb, WeightsChangeNoTimeOfAStep) {
+  expect_refused(
+      assay({"bench", "step", "model.weights=" + weight_folder("qwen3"), "batch.sequence_length=8"}),
+      ExitCode::usage, "`assay bench step` measures with initial weights");
+}
+
 TEST(CheckpointVerb, ShowsAndVerifiesAFolderOfWeights) {
   const Outcome shown = assay({"checkpoint", "show", weight_folder("qwen3_moe_stacks")});
   ASSERT_EQ(shown.code, 0) << shown.messages;

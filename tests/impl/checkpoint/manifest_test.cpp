@@ -10,14 +10,15 @@ namespace assay::impl::checkpoint::manifest_test {
 namespace {
 
 Manifest example() {
-  return {.step = 12,
-          .tokens = 345,
-          .config = "train.steps = 20\n",
-          .version = "0.1.0",
-          .dtype = "F32",
-          .data = {{{.path = "tokens", .bytes = 77, .sample = "ef"}}},
-          .files = {
-              {.name = "weights.safetensors", .bytes = 99, .hash = "ab", .tensors = {{"embedding", "cd"}}}}};
+  return {
+      .step = 12,
+      .tokens = 345,
+      .config = "train.steps = 20\n",
+      .version = "0.1.0",
+      .dtype = "F32",
+      .data = {{{.path = "tokens", .bytes = 77, .sample = "ef"}}},
+      .files = {{.name = "weights.safetensors", .bytes = 99, .hash = "ab", .tensors = {{"embedding", "cd"}}}},
+      .model = "name = \"a model\"\n"};
 }
 
 std::string refusal(const std::string& text) {
@@ -61,6 +62,14 @@ TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheData) {
   const auto read = manifest_from_json(to_json(of_grammar), "folder/manifest.json");
   ASSERT_TRUE(read.data.has_value());
   EXPECT_TRUE(read.data->empty());
+}
+
+TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheModel) {
+  EXPECT_EQ(manifest_from_json(to_json(example()), "folder/manifest.json").model, "name = \"a model\"\n");
+  Manifest earlier = example();
+  earlier.model.clear();
+  EXPECT_THAT(to_json(earlier), testing::Not(testing::HasSubstr("\"model\"")));
+  EXPECT_EQ(manifest_from_json(to_json(earlier), "folder/manifest.json").model, "");
 }
 
 TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {

@@ -89,6 +89,23 @@ TEST(ConsoleImpl, BannerSaysWhereNoFirstLossIsExpected) {
       << screen.messages.str();
 }
 
+TEST(ConsoleImpl, WeightsAreAMessageAndTheBannerSaysWhatTheirFirstLossIsComparedWith) {
+  RunStart start = example_start();
+  start.expected_first_loss.reset();
+  start.vocab = 256;
+  start.settings.emplace_back("model.weights", std::string("a/folder"));
+  Screen screen;
+  screen.console.show(start);
+  EXPECT_NE(screen.messages.str().find("that of trained weights: below log V = 5.5452 nats per token"),
+            std::string::npos)
+      << screen.messages.str();
+  Screen later;
+  later.console.show(WeightsFrom{
+      .path = "a/folder", .content = "00ff", .types = "BF16, F32", .parameters = 1234567, .bytes = 4096});
+  EXPECT_EQ(later.messages.str(),
+            "weights from a/folder: 1,234,567 parameters, BF16, F32, 4.00 KiB, content 00ff\n");
+}
+
 TEST(ConsoleImpl, BannerNamesGpusAndOneOfEachInTheSingular) {
   RunStart start = example_start();
   start.gpus = {{.name = "NVIDIA H200", .uuid = "GPU-1", .memory_bytes = 150'000'000'000}};

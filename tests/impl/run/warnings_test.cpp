@@ -38,6 +38,27 @@ TEST(WarningsImpl, AFirstLossOfWhichNothingIsExpectedIsNotJudged) {
   EXPECT_EQ(first_loss_warning(9, start), std::nullopt);
 }
 
+/// log 256 = 5.5452: trained weights are better than a uniform guess, initial ones need not be.
+TEST(WarningsImpl, AFirstLossOfTrainedWeightsAboveThatOfAUniformGuess) {
+  spec::record::RunStart start;
+  start.vocab = 256;
+  start.settings = {{"model.weights", std::string("none")}};
+  EXPECT_EQ(first_loss_warning(5.6, start), std::nullopt);
+  start.settings = {{"model.weights", std::string("a/folder")}};
+  EXPECT_EQ(first_loss_warning(5.5, start), std::nullopt);
+  const auto warning = first_loss_warning(5.6, start);
+  ASSERT_TRUE(warning.has_value());
+  EXPECT_EQ(warning->code, "first_loss");
+  EXPECT_NE(warning->text.find("is 5.6000, and a uniform guess has log V = 5.5452: "), std::string::npos)
+      << warning->text;
+}
+
+TEST(WarningsImpl, OptionsWithoutEffectAreOneLine) {
+  EXPECT_EQ(options_text({}), std::nullopt);
+  EXPECT_EQ(options_text({"use_cache = true (a)", "ep_size = 1 (b)"}),
+            "config.json, without effect on training: use_cache = true (a), ep_size = 1 (b)");
+}
+
 TEST(WarningsImpl, MemoryBeyondTwoPercentOfThePlanOnEitherSide) {
   spec::record::Memory memory;
   memory.step = 3, memory.planned_bytes = 1000;
