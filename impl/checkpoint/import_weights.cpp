@@ -107,7 +107,7 @@ spec::record::WeightsFrom import_weights(const std::string& path, const spec::Mo
       out.bytes += parameter.size * static_cast<std::int64_t>(spec::safetensors::element_bytes(dtype));
       const Place& place = places[i];
       const at::Tensor bias = router_bias_of(buffers, i);
-      spec::Inventory::Range range;
+      spec::Inventory::Range range{0, 0};
       if (bias.defined())
         range = {0, parameter.size};
       else if (place.buffers)
