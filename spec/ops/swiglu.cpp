@@ -35,4 +35,24 @@ Count forward_bytes(const Shape& s, std::int64_t element) { return 3 * Count(s.N
 
 Count backward_bytes(const Shape& s, std::int64_t element) { return 5 * Count(s.N) * s.F * element; }
 
+Flops weighted_forward_flops(const Shape& s, Activation activation) {
+  return forward_flops(s, activation) + Flops{0, Count(s.N) * s.F};
+}
+
+// The upstream times the weight; the product of upstream and value, and its sum; the value times the weight.
+Flops weighted_backward_flops(const Shape& s, Activation activation, WeightedValue value) {
+  return backward_flops(s, activation) +
+         Flops{0, (value == WeightedValue::written ? 4 : 3) * Count(s.N) * s.F};
+}
+
+Count weighted_forward_bytes(const Shape& s, std::int64_t element, std::int64_t statistic, std::int64_t id) {
+  return forward_bytes(s, element) + Count(s.N) * (statistic + id);
+}
+
+Count weighted_backward_bytes(const Shape& s, WeightedValue value, std::int64_t element,
+                              std::int64_t statistic, std::int64_t id) {
+  const Count written = value == WeightedValue::written ? Count(s.N) * s.F * element : Count(0);
+  return backward_bytes(s, element) + written + Count(s.N) * (2 * statistic + id);
+}
+
 }  // namespace assay::spec::swiglu

@@ -31,4 +31,18 @@ Flops backward_flops(const Shape& shape, Activation activation);  ///< vector: 1
 Count forward_bytes(const Shape& shape, std::int64_t element);
 Count backward_bytes(const Shape& shape, std::int64_t element);
 
+/// What backward of weighted rows leaves beside the gradients: nothing, or the weighted value for the
+/// weight's gradient of the down projection.
+enum class WeightedValue { kept, written };
+
+/// The same of rows with a weight each. vector: N*F more in forward; 3*N*F, or 4*N*F where the value is
+/// written, in backward.
+Flops weighted_forward_flops(const Shape& shape, Activation activation);
+Flops weighted_backward_flops(const Shape& shape, Activation activation, WeightedValue value);
+/// `statistic` = bytes of a weight, `id` = bytes of a slot. Unit: [B].
+Count weighted_forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic,
+                             std::int64_t id);
+Count weighted_backward_bytes(const Shape& shape, WeightedValue value, std::int64_t element,
+                              std::int64_t statistic, std::int64_t id);
+
 }  // namespace assay::spec::swiglu

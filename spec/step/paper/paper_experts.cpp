@@ -201,10 +201,8 @@ Operand PaperOps::weighted_gate(const Site& site, const Tensor& gate_up, const R
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, shape.N, routing.slots.rows());
   match(site, shape.F, down.in);
-  const Flops weighted{Count(0), Count(shape.N) * shape.F};
-  record(site, StepPass::forward,
-         swiglu::forward_flops(shape, swiglu::activation_of(s_.model.mlp)) + weighted,
-         swiglu::forward_bytes(shape, element_) + Count(shape.N) * (statistic_ + index_bytes));
+  record(site, StepPass::forward, swiglu::weighted_forward_flops(shape, swiglu::activation_of(s_.model.mlp)),
+         swiglu::weighted_forward_bytes(shape, element_, statistic_, index_bytes));
   return operand(value(site, {shape.N, shape.F}));
 }
 
@@ -217,13 +215,10 @@ step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
   match(site, d_gated.columns(), shape.F);
   const bool again = !kept.defined();
-  const Count F = Count(shape.N) * shape.F;
-  const Flops weighted{Count(0),
-                       (again ? 4 : 3) * F};  // upstream and value times the weight, their product summed
+  const auto value = again ? swiglu::WeightedValue::written : swiglu::WeightedValue::kept;
   record(site, StepPass::backward,
-         swiglu::backward_flops(shape, swiglu::activation_of(s_.model.mlp)) + weighted,
-         swiglu::backward_bytes(shape, element_) + (again ? F * element_ : Count(0)) +
-             Count(shape.N) * (2 * statistic_ + index_bytes));
+         swiglu::weighted_backward_flops(shape, swiglu::activation_of(s_.model.mlp), value),
+         swiglu::weighted_backward_bytes(shape, value, element_, statistic_, index_bytes));
   write(gate_up);
   if (again) {
     write(d_gated);
