@@ -111,6 +111,43 @@ TEST(PaperSpec, ABlocksPeakByHand) {
   EXPECT_EQ(at(StepOp::embedding, 1).before, Count(4 * (D + 6)));  // dx and rstd_final are left
 }
 
+/// The same of a block whose MLP is a mixture of X = 4 experts of G = 3, A = 2 of them a token: R = N A = 12
+/// rows. It is fullest where the gradients of rows are summed into those of tokens.
+TEST(PaperSpec, ASparseBlocksPeakByHand) {
+  Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
+  setting.model.family = Family::mixtral;
+  setting.model.experts = Experts{.count = 4, .active = 2, .width = 3};
+  const paper::Trace trace = paper::trace(setting);
+  const auto at = [&](StepOp op, std::size_t which) { return call_of(trace, op, which); };
+  const std::int64_t D = 6 * 4, HE = 6 * 4, qkv = 6 * 8, logits = 6 * 4, slots = 6 * 2, rows = 12 * 4,
+                     gated = 12 * 3;
+  // Scores; experts, weights, slots and rows; lse; counts of 2 sequences, ends.
+  const std::int64_t routing = logits + 4 * slots + 6 + 2 * 4 + 4;
+  const std::int64_t statistics = 6 + 6 + 2 * 2 * 3, kept = D + D + qkv + HE + 2 * gated + routing;
+  const std::int64_t entry = kept + statistics + D + 6;
+  EXPECT_EQ(at(StepOp::permute, 2).before, Count(4 * entry));
+  EXPECT_EQ(at(StepOp::permute, 2).most, Count(4 * (entry + rows)));    // dy of each row
+  EXPECT_EQ(at(StepOp::experts, 2).before, Count(4 * (entry + rows)));  // input gradient of down
+  const std::int64_t gate = entry + rows + gated + slots;               // d_gated, d_weights
+  EXPECT_EQ(at(StepOp::swiglu, 1).before, Count(4 * gate));
+  EXPECT_EQ(at(StepOp::swiglu, 1).most, Count(4 * gate));                      // in place
+  EXPECT_EQ(at(StepOp::experts, 3).most, Count(4 * gate));                     // weight gradient of down
+  EXPECT_EQ(at(StepOp::router, 2).before, Count(4 * (entry + slots)));         // d_weights is left
+  EXPECT_EQ(at(StepOp::router, 2).most, Count(4 * (entry + slots + logits)));  // d_logits
+  EXPECT_EQ(at(StepOp::router, 3).before, Count(4 * (entry + logits)));        // input gradient
+  EXPECT_EQ(at(StepOp::router, 3).most, Count(4 * (entry + logits + D)));      // d_normed
+  const std::int64_t fullest = entry + logits + D + rows + D;                  // d_rows, and the sum
+  EXPECT_EQ(at(StepOp::experts, 4).most, Count(4 * (fullest - D)));            // input gradient of gate_up
+  EXPECT_EQ(at(StepOp::permute, 3).most, Count(4 * fullest));
+  for (const paper::OpMemory& each : trace.memory) EXPECT_LE(each.most, Count(4 * fullest));
+  // x_mid is gone, the norm's value stands where its gradient was.
+  EXPECT_EQ(at(StepOp::router, 4).before, Count(4 * (entry + logits)));
+  EXPECT_EQ(at(StepOp::permute, 4).most, Count(4 * (entry + logits + rows)));  // its rows once more
+  EXPECT_EQ(at(StepOp::experts, 5).before, Count(4 * (entry + logits + rows)));
+  // All of the mixture is gone, but for rstd_mid.
+  EXPECT_EQ(at(StepOp::attention_output, 1).before, Count(4 * (entry - 2 * gated - routing - D)));
+}
+
 /// qk_norm's input lives until its backward is done, its statistics, one for each of 3 heads and 6 tokens, as
 /// long as the block.
 TEST(PaperSpec, AQkNormsMemoryByHand) {
