@@ -105,6 +105,12 @@ Setting on_gpu(const char* model, Dtype states, std::int64_t micro, std::int64_t
 
 TEST(StepSnapshotSpec, LlamaWithMasterWeights) { compare(on_gpu("llama-1.36b", Dtype::f32, 24, 2048, 4)); }
 TEST(StepSnapshotSpec, LlamaWithStatesInBf16) { compare(on_gpu("llama3-8b", Dtype::bf16, 4, 4096, 2)); }
+/// The recipe of one H200, with the losses of routers that it has by default.
+TEST(StepSnapshotSpec, OlmoeWithStatesInBf16) {
+  Setting setting = on_gpu("olmoe-1b-7b", Dtype::bf16, 4, 4096, 4);
+  setting.auxiliary = {.probabilities = true};
+  compare(setting);
+}
 /// Dense layers of DeepSeek-V3.
 TEST(StepSnapshotSpec, LatentAttention) {
   Setting setting = on_gpu("deepseek-v3", Dtype::bf16, 2, 4096, 2);
