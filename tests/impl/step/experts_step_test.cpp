@@ -88,6 +88,26 @@ void expect_same(const run::StepResult& got, const run::StepResult& wanted) {
   RC_ASSERT(got.routing->dropped == wanted.routing->dropped);  // a count over a count
 }
 
+/// -sum p ln p of the reference's probabilities, over tokens, mean over tokens and sparse layers.
+double entropy_of(const reference::Parameters<double>& parameters, const spec::ModelSpec& model,
+                  const std::vector<reference::Batch>& passes,
+                  const reference::balancing::Settings& balancing) {
+  double sum = 0, rows = 0;
+  for (const reference::Batch& pass : passes) {
+    const auto forward =
+        reference::model::forward(parameters, model, pass, {}, {}, balancing.capacity_factor);
+    for (reference::Index layer = 0; layer < model.layers; ++layer) {
+      if (!model.sparse(layer)) continue;
+      const auto p = reference::router::probabilities(
+          forward.blocks[static_cast<std::size_t>(layer)].experts.router.scores, *model.experts);
+      for (reference::Index i = 0; i < p.size(); ++i)
+        if (p[i] > 0) sum -= p[i] * std::log(p[i]);
+      rows += static_cast<double>(p.extent(0));
+    }
+  }
+  return sum / rows;
+}
+
 RC_GTEST_PROP(ExpertsStepImpl, StepsAreTheReferences, ()) {
   const Drawn d;
   const run::StepSettings& s = d.settings;
@@ -107,6 +127,7 @@ RC_GTEST_PROP(ExpertsStepImpl, StepsAreTheReferences, ()) {
     const auto result = runner.step(passes, static_cast<double>(batch.valid_tokens()), 3e-3);
     const auto loads =
         reference::step_gradients(state.parameters, d.model, passes, s.z_loss, {}, balancing).balance.counts;
+    const double entropy = entropy_of(state.parameters, d.model, passes, balancing);
     const auto expected = reference::train_step(state, d.model, passes,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,
@@ -116,12 +137,20 @@ RC_GTEST_PROP(ExpertsStepImpl, StepsAreTheReferences, ()) {
                                                  .z_loss = s.z_loss,
                                                  .balancing = balancing},
                                                 3e-3);
-    double worst = 0;
-    for (const std::vector<reference::Index>& layer : loads)
+    const auto sparse = static_cast<double>(d.model.sparse_layers());
+    double worst = 0, mean = 0;
+    for (const std::vector<reference::Index>& layer : loads) {
+      double largest = 0;
       for (const reference::Index load : layer)
-        worst = std::max(worst, static_cast<double>(load * d.model.experts->count) /
-                                    static_cast<double>(batch.B * batch.T * d.model.experts->active));
+        largest = std::max(largest, static_cast<double>(load * d.model.experts->count) /
+                                        static_cast<double>(batch.B * batch.T * d.model.experts->active));
+      worst = std::max(worst, largest);
+      mean += largest / sparse;
+    }
     near(result.routing->worst_load, worst);
+    near(result.routing->mean_load, mean);
+    // In nat: of a probability near 1 the logarithm is near 0, and so is what it may be off by.
+    RC_ASSERT(std::abs(result.routing->entropy - entropy) <= 1e-11 * (1 + entropy));
     near(result.cross_entropy, expected.cross_entropy);
     near(result.routing->balance, expected.balance);
     near(result.routing->router_z, expected.router_z);
@@ -291,10 +320,11 @@ TEST(ExpertsStepImpl, BiasesAreNoLearnedParametersAndKeepAllBits) {
     EXPECT_LT((steps - steps.round()).abs().max().item<double>(), 1e-4);
     EXPECT_GT(steps.abs().max().item<double>(), 1);
     for (const spec::Parameter& parameter : runner.buffers().inventory.parameters)
-      if (!parameter.learned())
+      if (!parameter.learned()) {
         for (const at::Tensor& buffer : {runner.buffers().weights, runner.buffers().gradients,
                                          runner.buffers().moment1, runner.buffers().moment2})
           EXPECT_TRUE(buffer.narrow(0, parameter.offset, parameter.size).eq(0).all().item<bool>());
+      }
   }
 }
 
