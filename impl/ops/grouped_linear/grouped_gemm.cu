@@ -1,5 +1,5 @@
 // Grouped GEMMs by CUTLASS's persistent kernels for Hopper (TMA, warp groups that load and that multiply). A
-// first kernel writes each expert's problem from the ends of its rows, so that the CPU knows no size. The
+// first kernel writes each expert's problem from the ends of its rows: the CPU needs no expert's size. The
 // weight gradient is added to the buffer by the GEMM's own write-back, in fp32.
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
@@ -95,7 +95,9 @@ struct WithAddingStore<cutlass::epilogue::collective::CollectiveEpilogue<B, C, D
 enum class Kind { forward, input_gradient, weight_gradient, weight_gradient_added };
 constexpr bool of_weight(Kind kind) { return kind >= Kind::weight_gradient; }
 
-/// left [M, K] and right [K, N] as they lie in memory, and the result's type.
+/// CUTLASS's types of one kind of GEMM, result [M, N] = left [M, K] right [K, N] of each expert. `LayoutLeft`
+/// and `LayoutRight` say which axis is contiguous in memory: the last (Row) or the first (Column); results
+/// are contiguous along N. `C` says how the work is split: Wide or Narrow.
 template <Kind kind, class LayoutLeft, class LayoutRight, class Result_, class C>
 struct Kernels {
   using Result = Result_;

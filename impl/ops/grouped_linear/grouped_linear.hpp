@@ -8,7 +8,10 @@ namespace assay::impl::grouped_linear {
 /// A linear of X weights, each for a range of rows: rows [ends[e-1], ends[e]) of x belong to weight e. Any
 /// number of rows may belong to a weight, none as well.                      [spec/ops/grouped_linear.md]
 /// Shapes: x [R, in], weight [X out, in], ends [X] int32 ascending to R -> y [R, out]. Meaning of R, X, in,
-/// out as here in every function. In bf16 on a GPU no size is read back by the CPU.
+/// out as here in every function.
+/// The CPU does not wait for `ends` in bf16 with in and out multiples of 8 on GPUs of compute capability 9.0
+/// (our kernels, or ATen's in a build without CUTLASS) and 10.0 (ATen's). Elsewhere it reads `ends` and calls
+/// one GEMM an expert: so does ATen's grouped GEMM on other GPUs.
 /// Rows behind the last end belong to none and are not computed.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends);
 
@@ -20,16 +23,19 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const 
 void backward_weight(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& ends, at::Tensor dweight,
                      linear::GradientSum sum);
 
-/// Whether the GEMMs of such rows read `ends` on the GPU, our own and ATen's grouped ones, which take bf16
-/// rows of whole 16 bytes: then all R rows are counted as FLOPs. Of all else the CPU reads `ends` and calls
-/// group by group.
+/// Whether such rows are given to a grouped GEMM, our own or ATen's, which take bf16 rows of whole 16 bytes:
+/// then all R rows are counted as FLOPs. Of all else the GEMMs are called expert by expert here.
 bool rows_known_on_device_alone(at::Device device, at::ScalarType type, std::int64_t in, std::int64_t out);
 
 namespace cuda {
+/// Whether this GPU (of compute capability 9.0) and this build (with CUTLASS) have kernels of our own. They
+/// add weight gradients in fp32; ATen's grouped GEMM rounds each to bf16 first.
+bool has_kernels();
+
 enum class Part;
 /// One of the three by our own kernels, CUTLASS's, into `result` [R, ...] or [X out, in]; `left` and `right`
-/// as grouped_gemm.hpp says, bf16, contiguous, extents of whole 16 bytes. False, nothing written, where this
-/// GPU or build has none.
+/// as grouped_gemm.hpp says, bf16, contiguous, extents of whole 16 bytes. False, nothing written, without
+/// kernels.
 bool multiply(Part part, const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends,
               at::Tensor result, bool adds = false);
 }  // namespace cuda

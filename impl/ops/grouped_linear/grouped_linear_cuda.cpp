@@ -9,10 +9,14 @@ namespace assay::impl::grouped_linear::cuda {
 
 #ifdef ASSAY_CUTLASS
 
+bool has_kernels() {
+  static const bool here = available();
+  return here;
+}
+
 bool multiply(Part part, const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends,
               at::Tensor result, bool adds) {
-  static const bool here = available();
-  if (!here) return false;
+  if (!has_kernels()) return false;
   const bool of_weight = part == Part::weight_gradient;
   const at::Tensor& weight = of_weight ? result : right;
   const Call call{.part = part,
@@ -33,6 +37,8 @@ bool multiply(Part part, const at::Tensor& left, const at::Tensor& right, const 
 }
 
 #else
+
+bool has_kernels() { return false; }
 
 bool multiply(Part, const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor, bool) {
   return false;

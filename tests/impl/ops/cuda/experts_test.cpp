@@ -29,6 +29,16 @@ TEST(ExpertsCuda, GroupedLinearIsALinearAnExpert) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::grouped_linear_is_a_linear_an_expert(at::kCUDA); }));
 }
+/// Many rows, of tiles that are full, cut and empty, by both sets of kernels of grouped_gemm.cu: one for
+/// 2,048 rows an expert at most and one for more. Columns of neither are whole tiles.
+TEST(ExpertsCuda, GroupedLinearsOfManyRowsAreLinears) {
+  ASSAY_NEEDS_GPU();
+  for (const std::vector<reference::Index>& counts :
+       {std::vector<reference::Index>{0, 4100, 1, 2300, 129}, {5000, 0}})
+    EXPECT_TRUE(parity::grouped_linears_are_linears(
+        {.device = at::kCUDA, .type = at::kBFloat16, .counts = counts, .in = 264, .out = 520, .seed = 11}))
+        << counts.size() << " experts";
+}
 TEST(ExpertsCuda, WeightedGateIsAGateTimesWeights) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::weighted_gate_is_a_gate_times_weights(at::kCUDA); }));

@@ -34,7 +34,9 @@ inline void expect_close(const tests::Values& got, const tests::Values& wanted,
 
 inline spec::Experts draw_choice() {
   spec::Experts how;
-  how.count = *rc::gen::inRange<Index>(1, 80);
+  // Seldom more than 80: each lane of a warp then has up to 16 experts.
+  how.count = *rc::gen::oneOf(rc::gen::inRange<Index>(1, 80), rc::gen::inRange<Index>(1, 80),
+                              rc::gen::inRange<Index>(1, 80), rc::gen::element<Index>(128, 256, 512));
   how.active = 1 + *rc::gen::inRange<Index>(0, 1000) % std::min<Index>(how.count, 9);
   how.scoring = *rc::gen::element(spec::Scoring::softmax, spec::Scoring::sigmoid);
   how.renormalised = *rc::gen::arbitrary<bool>();
@@ -47,7 +49,8 @@ inline spec::Experts draw_steered_choice() {
   spec::Experts how = draw_choice();
   how.groups = *rc::gen::element<Index>(1, 2, 4, 8, 40);
   if (how.groups > 1) {
-    how.count = how.groups * *rc::gen::inRange<Index>(2, 9);
+    how.count = how.groups * (how.groups <= 8 ? *rc::gen::element<Index>(2, 3, 4, 5, 6, 7, 8, 32)
+                                              : *rc::gen::inRange<Index>(2, 9));
     how.active_groups = 1 + *rc::gen::inRange<Index>(0, 1000) % how.groups;
     how.active = 1 + *rc::gen::inRange<Index>(0, 1000) %
                          std::min<Index>(how.active_groups * (how.count / how.groups), 9);
@@ -97,9 +100,10 @@ inline void router_matches_reference(at::Device device) {
 
   const auto out = *rc::gen::element(type, type == at::kFloat ? at::kBFloat16 : type);
   const at::Tensor dweights = tests::normal({N, A}, seed + 1, type);
+  const auto upstream = exact(dweights);
   const auto gradient =
-      reference::router::backward(exact(dweights), reference::Tensor<double>({0}),
-                                  reference::Tensor<double>({0}), wanted, exact(logits), identity(X), how);
+      reference::router::backward(upstream, reference::Tensor<double>({0}), reference::Tensor<double>({0}),
+                                  wanted, exact(logits), identity(X), how);
   const at::Tensor dlogits = router::backward(dweights.to(device), got, how, out);
   RC_ASSERT(dlogits.scalar_type() == out);
   // Each entry is a score times a difference of sums of at most A terms, none above this.
@@ -108,7 +112,7 @@ inline void router_matches_reference(at::Device device) {
     const Index n = i / X;
     double sum = 0, t = 0;
     for (Index a = 0; a < A; ++a) {
-      sum += std::abs(exact(dweights)[n * A + a]);
+      sum += std::abs(upstream[n * A + a]);
       t += wanted.scores[n * X + wanted.chosen[static_cast<std::size_t>(n * A + a)]];
     }
     const double of_score = how.scaling_factor * sum * (how.renormalised ? 2 / t : 1);
@@ -120,9 +124,14 @@ inline void router_matches_reference(at::Device device) {
 
 /// Counts, values and gradients of the auxiliary losses, of rows in groups.
 inline void router_losses_match_reference(at::Device device) {
-  const spec::Experts how = draw_choice();
-  const Index G = *rc::gen::inRange<Index>(1, 5), rows = *rc::gen::inRange<Index>(1, 12), N = G * rows,
-              X = how.count, A = how.active;
+  spec::Experts how = draw_choice();
+  Index G = *rc::gen::inRange<Index>(1, 5), rows = *rc::gen::inRange<Index>(1, 12);
+  // Seldom so many choices of a group, and rows of all, that several blocks of a GPU count and sum them.
+  if (*rc::gen::inRange(0, 12) == 0) {
+    G = *rc::gen::inRange<Index>(1, 3), rows = *rc::gen::inRange<Index>(1366, 1500);
+    how.count = *rc::gen::inRange<Index>(3, 9), how.active = 3;
+  }
+  const Index N = G * rows, X = how.count, A = how.active;
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const auto type = *rc::gen::element(at::kFloat, at::kDouble);
   const double balance = *rc::gen::element(0.0, 3.0), z = *rc::gen::element(0.0, 0.5),
@@ -196,13 +205,14 @@ inline void router_losses_match_reference(at::Device device) {
 
   const auto out = *rc::gen::element(type, type == at::kFloat ? at::kBFloat16 : type);
   const at::Tensor dweights = tests::normal({N, A}, seed + 1, type, 1.0 / static_cast<double>(N));
+  const auto of_weights = exact(dweights), exact_logits = exact(logits);
   const bool given = *rc::gen::arbitrary<bool>();  // shares of more than these tokens
   const at::Tensor shares = tests::normal({1, X}, seed + 2, at::kDouble).abs();
   const auto dp = reference::load_balancing::backward(balance, given ? exact(shares / shares.sum()) : f, N, A,
                                                       Z),
              dl = reference::load_balancing::z_backward(z, exact(logits), of_z.lse, Z);
   const auto gradient =
-      reference::router::backward(exact(dweights), dp, dl, wanted, exact(logits), identity(X), how);
+      reference::router::backward(of_weights, dp, dl, wanted, exact_logits, identity(X), how);
   const at::Tensor dlogits =
       router::backward(dweights.to(device), got, how, out,
                        {.balance = balance,
@@ -214,7 +224,7 @@ inline void router_losses_match_reference(at::Device device) {
                  const Index n = i / X;
                  double upstream = 0, t = 0, all = 0, largest = 0;
                  for (Index a = 0; a < A; ++a) {
-                   upstream += std::abs(exact(dweights)[n * A + a]);
+                   upstream += std::abs(of_weights[n * A + a]);
                    t += wanted.scores[n * X + wanted.chosen[static_cast<std::size_t>(n * A + a)]];
                  }
                  for (Index e = 0; e < X; ++e) {
@@ -226,7 +236,7 @@ inline void router_losses_match_reference(at::Device device) {
                  const double terms = wanted.scores[i] * 2 * (of_score + largest / all);
                  // 2 z / Z lse exp(l - lse): lse is off by delta in both places.
                  const double delta = of_lse(n), lse = std::abs(of_z.lse(n)),
-                              share = std::exp(exact(logits)[i] - of_z.lse(n));
+                              share = std::exp(exact_logits[i] - of_z.lse(n));
                  const double of_loss =
                      2 * z / Z * share * ((lse + delta) * (1 + 2 * delta + 2 * relative) - lse);
                  const double bound = 2 * relative * (terms + std::abs(dl[i])) + of_loss;
@@ -324,27 +334,28 @@ inline void limited_order_is_the_references_plan(at::Device device) {
                  }));
 }
 
-struct GroupedDrawn {
+/// Rows of X experts, `counts` of each, in `type` on `device`.
+struct GroupedCase {
   at::Device device;
-  at::ScalarType type = tests::draw_dtype();
-  Index X = *rc::gen::element<Index>(1, 2, 5, 9), in = tests::draw_extent(device, 24, 128),
-        out = tests::draw_extent(device, 24, 128);
-  std::uint64_t seed = *rc::gen::arbitrary<std::uint64_t>();
-  std::vector<Index> counts = draw_counts();
-  Index R = std::accumulate(counts.begin(), counts.end(), Index{0});
-  at::Tensor x = tests::normal({R, in}, seed, type), dy = tests::normal({R, out}, seed + 1, type),
-             weight = tests::normal({X * out, in}, seed + 2, type);
+  at::ScalarType type;
+  std::vector<Index> counts;
+  Index in, out;
+  std::uint64_t seed;
+  Index X = static_cast<Index>(counts.size()), R = std::accumulate(counts.begin(), counts.end(), Index{0});
+  at::Tensor x = tests::normal({R, in}, seed, type).to(device),
+             dy = tests::normal({R, out}, seed + 1, type).to(device),
+             weight = tests::normal({X * out, in}, seed + 2, type).to(device);
 
-  /// Rows of each expert; often none.
-  std::vector<Index> draw_counts() const {
-    std::vector<Index> counts(static_cast<std::size_t>(X));
-    for (Index& count : counts) count = *rc::gen::element<Index>(0, 0, 1, 3, 20, 130);
-    return counts;
-  }
   at::Tensor ends() const {
     at::Tensor ends = at::empty({X}, at::kInt);
     std::partial_sum(counts.begin(), counts.end(), ends.data_ptr<std::int32_t>());
     return ends.to(device);
+  }
+  /// Weight gradients of bf16 by ATen's grouped GEMM are rounded to bf16 before they are added; our kernels,
+  /// and GEMMs of one expert, sum in fp32.
+  bool rounds_gradients() const {
+    return R > 0 && grouped_linear::rows_known_on_device_alone(device, type, in, out) &&
+           !grouped_linear::cuda::has_kernels();
   }
   template <class Body>
   void each_expert(const Body& body) const {
@@ -354,58 +365,88 @@ struct GroupedDrawn {
   }
 };
 
-/// `result` in fp64 and the sums of its terms' sizes, [rows, columns] each; `count` terms an entry.
-inline void expect_sums(const at::Tensor& got, const at::Tensor& result, const at::Tensor& sizes, Index count,
-                        const tests::Rounding& rounding) {
-  const auto wanted = exact(result), terms = exact(sizes);
-  expect_close(values(got), values(wanted), tests::each(wanted.size(), [&](Index i) {
-                 return rounding.stored(wanted[i], rounding.gamma(static_cast<double>(count + 2)) * terms[i]);
-               }));
+inline GroupedCase draw_grouped(at::Device device) {
+  // Rows of each expert; often none.
+  std::vector<Index> counts(static_cast<std::size_t>(*rc::gen::element<Index>(1, 2, 5, 9)));
+  for (Index& count : counts) count = *rc::gen::element<Index>(0, 0, 1, 3, 20, 130);
+  const auto type = tests::draw_dtype();
+  const Index in = tests::draw_extent(device, 24, 128), out = tests::draw_extent(device, 24, 128);
+  return {device, type, counts, in, out, *rc::gen::arbitrary<std::uint64_t>()};
 }
 
-inline void grouped_linear_is_a_linear_an_expert(at::Device device) {
-  const GroupedDrawn d{device};
-  const at::Tensor ends = d.ends(), x = d.x.to(at::kDouble), dy = d.dy.to(at::kDouble),
-                   weight = d.weight.to(at::kDouble).view({d.X, d.out, d.in});
-  const tests::Rounding rounding = tests::rounding_of(d.type);
-  at::Tensor y = at::zeros({d.R, d.out}, at::kDouble), y_sizes = y.clone(),
-             dx = at::zeros({d.R, d.in}, at::kDouble), dx_sizes = dx.clone();
-  d.each_expert([&](Index e, Index begin, Index rows) {
+/// `result` in fp64 and the sums of its terms' sizes, [rows, columns] each; `count` terms an entry.
+inline testing::AssertionResult close_sums(const at::Tensor& got, const at::Tensor& result,
+                                           const at::Tensor& sizes, Index count,
+                                           const tests::Rounding& rounding) {
+  const auto wanted = exact(result), terms = exact(sizes);
+  return tests::close(values(got), values(wanted),
+                      tests::each(wanted.size(),
+                                  [&](Index i) {
+                                    return rounding.stored(
+                                        wanted[i], rounding.gamma(static_cast<double>(count + 2)) * terms[i]);
+                                  }),
+                      /*zeros_expected=*/true);
+}
+
+/// All three parts against GEMMs of single experts, of the same inputs in fp64 on the same device.
+inline testing::AssertionResult grouped_linears_are_linears(const GroupedCase& c) {
+  const at::Tensor ends = c.ends(), x = c.x.to(at::kDouble), dy = c.dy.to(at::kDouble),
+                   weight = c.weight.to(at::kDouble).view({c.X, c.out, c.in});
+  const tests::Rounding rounding = tests::rounding_of(c.type);
+  at::Tensor y = at::zeros({c.R, c.out}, x.options()), y_sizes = y.clone(),
+             dx = at::zeros({c.R, c.in}, x.options()), dx_sizes = dx.clone();
+  c.each_expert([&](Index e, Index begin, Index rows) {
     const auto of = [&](const at::Tensor& all) { return all.narrow(0, begin, rows); };
     of(y).copy_(of(x).mm(weight[e].t()));
     of(y_sizes).copy_(of(x).abs().mm(weight[e].t().abs()));
     of(dx).copy_(of(dy).mm(weight[e]));
     of(dx_sizes).copy_(of(dy).abs().mm(weight[e].abs()));
   });
-  expect_sums(grouped_linear::forward(d.x.to(device), d.weight.to(device), ends), y, y_sizes, d.in, rounding);
-  expect_sums(grouped_linear::backward_input(d.dy.to(device), d.weight.to(device), ends), dx, dx_sizes, d.out,
-              rounding);
+  if (auto result = close_sums(grouped_linear::forward(c.x, c.weight, ends), y, y_sizes, c.in, rounding);
+      !result)
+    return result << " of y";
+  if (auto result =
+          close_sums(grouped_linear::backward_input(c.dy, c.weight, ends), dx, dx_sizes, c.out, rounding);
+      !result)
+    return result << " of dx";
 
-  const at::ScalarType sum_type = math_type(d.type);
+  const at::ScalarType sum_type = math_type(c.type);
+  const tests::Rounding of_sum = tests::rounding_of(sum_type);
+  const double store = c.rounds_gradients() ? unit_roundoff(Dtype::bf16) : 0;
   for (const auto sum : {linear::GradientSum::starts, linear::GradientSum::continues}) {
-    const at::Tensor before = tests::normal({d.X * d.out, d.in}, d.seed + 3, sum_type);
-    at::Tensor dweight = before.to(at::kDouble).view({d.X, d.out, d.in}).clone(), sizes = dweight.abs();
+    const at::Tensor before = tests::normal({c.X * c.out, c.in}, c.seed + 3, sum_type).to(c.device);
+    at::Tensor dweight = before.to(at::kDouble).view({c.X, c.out, c.in}).clone(), sizes = dweight.abs();
     if (sum == linear::GradientSum::starts) dweight.zero_(), sizes.zero_();
     Index most = 0;
-    at::Tensor rounded = at::zeros_like(sizes);  // ATen's grouped GEMM rounds each gradient to bf16 first
-    d.each_expert([&](Index e, Index begin, Index rows) {
-      const at::Tensor own = dy.narrow(0, begin, rows).t().mm(x.narrow(0, begin, rows));
-      dweight[e] += own;
-      rounded[e] = own.abs();
-      sizes[e] += dy.narrow(0, begin, rows).t().abs().mm(x.narrow(0, begin, rows).abs());
+    at::Tensor own = at::zeros_like(sizes);
+    c.each_expert([&](Index e, Index begin, Index rows) {
+      const at::Tensor left = dy.narrow(0, begin, rows).t(), right = x.narrow(0, begin, rows);
+      own[e] = left.mm(right);
+      dweight[e] += own[e];
+      sizes[e] += left.abs().mm(right.abs());
       most = std::max(most, rows);
     });
-    at::Tensor into = before.to(device, false, /*copy=*/true);
-    grouped_linear::backward_weight(d.dy.to(device), d.x.to(device), ends, into, sum);
-    const double store = device.is_cuda() && d.type == at::kBFloat16 ? unit_roundoff(Dtype::bf16) : 0;
-    const auto wanted = exact(dweight.view({-1, d.in})), terms = exact(sizes.view({-1, d.in})),
-               own = exact(rounded.view({-1, d.in}));
-    const tests::Rounding of_sum = tests::rounding_of(sum_type);
-    expect_close(values(into), values(wanted), tests::each(wanted.size(), [&](Index i) {
-                   const double bound = of_sum.gamma(static_cast<double>(most + 2)) * terms[i];
-                   return bound + store * (own[i] + bound);
-                 }));
+    at::Tensor into = before.clone();
+    grouped_linear::backward_weight(c.dy, c.x, ends, into, sum);
+    const auto wanted = exact(dweight.view({-1, c.in})), terms = exact(sizes.view({-1, c.in})),
+               rounded = exact(own.abs().view({-1, c.in}));
+    if (auto result = tests::close(values(into), values(wanted),
+                                   tests::each(wanted.size(),
+                                               [&](Index i) {
+                                                 const double bound =
+                                                     of_sum.gamma(static_cast<double>(most + 2)) * terms[i];
+                                                 return bound + store * (rounded[i] + bound);
+                                               }),
+                                   /*zeros_expected=*/true);
+        !result)
+      return result << (sum == linear::GradientSum::starts ? " of dweight" : " of dweight, added");
   }
+  return testing::AssertionSuccess();
+}
+
+inline void grouped_linear_is_a_linear_an_expert(at::Device device) {
+  const auto result = grouped_linears_are_linears(draw_grouped(device));
+  if (!result) RC_FAIL(std::string(result.message()));
 }
 
 /// A weighted gate is a gate whose rows are multiplied, and the gradient of a weight what it is multiplied
