@@ -1,6 +1,6 @@
 // Rows to their experts and back on the GPU. The order is a counting sort that keeps the order of slots: each
-// warp counts its chunk, one block turns counts into first rows, each warp places its chunk. No result hangs
-// on which warp comes first.
+// warp counts its chunk, one block turns counts into first rows, each warp places its chunk. Results do not
+// depend on the order of warps.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/permute/permute_launch.hpp"
 

@@ -40,7 +40,8 @@ __device__ M warp_max(M value) {
 }
 
 /// The best of the indices below `size` that no lane has taken: index i is of lane i % 32, bit i / 32 of that
-/// lane's `taken`. Of equal values the lower index; a NaN is never better. Returns the index, on every lane.
+/// lane's `taken`. Of equal values the lower index; with NaNs among them one is found all the same, which is
+/// not defined. Returns the index, on every lane.
 template <class Value>
 __device__ std::int32_t best_of_warp(std::int64_t size, std::uint64_t taken, int lane, const Value& value) {
   decltype(value(0)) best = 0;

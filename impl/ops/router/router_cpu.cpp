@@ -52,7 +52,7 @@ at::Tensor counts_of(const at::Tensor& experts, std::int64_t X, std::int64_t gro
 }
 
 /// The `count` best of the indices below `size` that are `allowed`, the best first; of equal values the lower
-/// index. A NaN is never better, so that as many are found.
+/// index. With NaNs among them as many are found; which ones is not defined.
 template <class Value, class Allowed>
 void best(std::int64_t size, std::int64_t count, const Value& value, const Allowed& allowed,
           std::int32_t* found) {

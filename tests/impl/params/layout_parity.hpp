@@ -33,8 +33,8 @@ struct LayoutCase {
   spec::Recompute recompute = spec::Recompute::norms_swiglu;
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
-  bool experts = false;           ///< in some of its layers; of one tensor rank
-  bool latent = false;      ///< latent attention; of one tensor rank; with experts where the seed is odd
+  bool experts = false;           ///< a model with experts in some of its layers; then `tensor` is 1
+  bool latent = false;      ///< latent attention, with experts where the seed is odd; then `tensor` is 1
   std::int64_t expert = 1;  ///< data ranks that hold them between them
   bool one_expert = false;  ///< of one step: each token visits one, and all of them the same
   spec::LinearPrecision linear = {};
