@@ -321,6 +321,7 @@ inline std::string by_collective(const spec::Volume& volume) {
 inline double worst_load(const std::vector<std::vector<reference::Index>>& layers) {
   double worst = 0;
   for (const std::vector<reference::Index>& loads : layers) {
+    if (loads.empty()) continue;  // a dense layer
     const auto sum = std::accumulate(loads.begin(), loads.end(), reference::Index{0});
     const auto most = *std::max_element(loads.begin(), loads.end());
     if (sum > 0)
