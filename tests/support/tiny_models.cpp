@@ -112,7 +112,6 @@ spec::ModelSpec tiny_model(std::uint64_t seed) {
   if (draw.one_in(3)) model.window = draw.between(1, 8);
   model.mlp = draw.one_in(3) ? spec::Mlp::geglu : spec::Mlp::swiglu;
   model.qk_norm_across_heads = model.qk_norm && draw.one_in(3);
-  if (draw.one_in(4)) model.rope_scaling = draw_yarn(draw);
   return model;
 }
 
@@ -205,6 +204,14 @@ std::vector<spec::ModelSpec> corner_models() {
     m.head_dim = 8;
   });
   add("llama-window", Family::llama, [](ModelSpec& m) { m.window = 3; });
+  // Of four pairs the first keep their frequencies; cosines and sines have a factor.
+  const auto by_yarn = [](ModelSpec& m) {
+    m.head_dim = 8;
+    m.rope_scaling = spec::RopeScaling{
+        .factor = 4, .original_context = 512, .kind = spec::RopeScalingKind::yarn, .mscale_all_dim = 1.3};
+  };
+  add("llama-yarn", Family::llama, by_yarn);
+  add("qwen3-yarn", Family::qwen3, by_yarn);
   return models;
 }
 

@@ -11,7 +11,7 @@
 namespace assay::tests {
 
 /// A Llama, Qwen2 or Qwen3 of 1 to 3 layers: tied or not, H/K in 1..3, odd and even D, F and V, H*E unlike D,
-/// SwiGLU or GEGLU, with and without biases of q, k, v, Llama-3 or yarn's scaling, a third with a window.
+/// SwiGLU or GEGLU, with and without biases of q, k, v and Llama-3 frequency scaling, a third with a window.
 /// Matrices have standard deviation 0.02 to 0.5, so that no gradient drowns in rounding.
 spec::ModelSpec tiny_model(std::uint64_t seed);
 

@@ -78,17 +78,20 @@ RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, (
   shape.type = *rc::gen::element(at::kBFloat16, at::kFloat, at::kDouble);
   shape.T = *rc::gen::element<std::int64_t>(1, 2, 2048);
   shape.E = *rc::gen::inRange<std::int64_t>(1, 300);
+  shape.W = *rc::gen::element<std::int64_t>(0, 0, 60, 64, 128);
   shape.documents = shape.T > 1 && *rc::gen::arbitrary<bool>();
   shape.offsets = shape.documents && *rc::gen::arbitrary<bool>();
   shape.window = shape.T > 2 && *rc::gen::arbitrary<bool>() ? 2 : 0;
   Libraries libraries;
   for (const Backend backend : {Backend::cudnn, Backend::flash})
     if (*rc::gen::arbitrary<bool>()) libraries.refusing[backend] = "no";
-  const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && (!shape.documents || shape.offsets),
-             cudnn = fused && shape.T > 1 && !shape.documents && shape.window == 0;
+  const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && shape.W % 8 == 0 &&
+                     (!shape.documents || shape.offsets),
+             cudnn = fused && shape.T > 1 && !shape.documents && shape.window == 0,
+             flash = fused && shape.W == 0;
   std::vector<Backend> asked;
   if (cudnn) asked.push_back(Backend::cudnn);
-  if (fused && !(cudnn && !libraries.refusing.contains(Backend::cudnn))) asked.push_back(Backend::flash);
+  if (flash && !(cudnn && !libraries.refusing.contains(Backend::cudnn))) asked.push_back(Backend::flash);
   if (asked.empty() || libraries.refusing.contains(asked.back())) asked.push_back(Backend::math);
   const Choice choice = libraries.choose(shape);
   RC_ASSERT(libraries.asked == asked);

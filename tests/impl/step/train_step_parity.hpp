@@ -109,8 +109,8 @@ inline std::int64_t longest_sum(const spec::ModelSpec& model, const reference::B
 }
 
 /// Loss and gradient of one step in a low precision against the reference from the same (rounded) weights.
-inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device device) {
-  const spec::ModelSpec model = tests::tiny_model(seed);
+inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device device,
+                                  const spec::ModelSpec& model) {
   const auto communicator = make_self_communicator();
   tests::StepRunner trainer(model, dtype, device, *communicator, settings(), seed);
   reference::TrainState state = reference::initial_state(model, seed);
@@ -122,8 +122,9 @@ inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device de
   const auto expected = reference::step_gradients(state.parameters, model, {batch}, settings().z_loss);
   // Loss: forward rounds each stored activation once, with unit u: per block 2 norms, 4 products, rope,
   // attention, swiglu and 2 residual sums, attention's fused kernels the probabilities once more, and 6
-  // around the blocks. To first order, each passed on to the loss undiminished.
-  const double in_block = device.is_cuda() ? 12 : 11;
+  // around the blocks; with latent attention 2 norms, 2 or 3 products more. To first order, each passed on to
+  // the loss undiminished.
+  const double in_block = (device.is_cuda() ? 12 : 11) + (model.latent ? 5 : 0);
   const double u = unit_roundoff(dtype), roundings = static_cast<double>(model.layers) * in_block + 6;
   EXPECT_NEAR(result.cross_entropy, expected.cross_entropy, gamma(roundings, u) * expected.cross_entropy);
   reference::Parameters<double> gradients;
@@ -133,18 +134,30 @@ inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device de
                                                 tests::values(trainer.buffers().gradients, parameter).data));
   // Gradient: a stored activation is read by a product or a norm, and its rounding changes what comes out as
   // the rounding of that op's parameters would. Forward and backward store 2 x 11 to 14 tensors a block,
-  // which has 9 parameters or more, and 2 x 6 around the blocks, which have 3: at most 4 roundings for one of
-  // a parameter, added at worst. In bf16 sums are of fp32, exact beside that; in fp32 a sum of n terms brings
-  // about sqrt(n) roundings of its own (Higham and Mary, "A New Approach to Probabilistic Rounding Error
-  // Analysis", SIAM J. Sci. Comput. 41(5), 2019, theorem 3.1 with constant 1; the worst case would be n).
-  // What one rounding of all parameters does to the gradient differs a hundredfold between models, so it is
-  // measured. This is of first order and an estimate, since the perturbations are drawn. Over 80 cases on a
-  // CPU the error was 0.01 to 0.5 of it in bf16.
+  // which has 9 parameters or more (with latent attention 2 x 17 at most, and 10), and 2 x 6 around the
+  // blocks, which have 3: at most 4 roundings for one of a parameter, added at worst. In bf16 sums are of
+  // fp32, exact beside that; in fp32 a sum of n terms brings about sqrt(n) roundings of its own (Higham and
+  // Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019,
+  // theorem 3.1 with constant 1; the worst case would be n). What one rounding of all parameters does to the
+  // gradient differs a hundredfold between models, so it is measured. This is of first order and an estimate,
+  // since the perturbations are drawn. Over 80 cases on a CPU the error was 0.01 to 0.5 of it in bf16.
   const double error = distance(gradients, expected.gradients) / u,
                one_rounding = amplification(state.parameters, model, batch, expected.gradients, seed);
   const double sums = dtype == Dtype::f32 ? std::sqrt(static_cast<double>(longest_sum(model, batch))) : 0;
   EXPECT_LE(error, 4 * (1 + sums) * one_rounding) << tests::describe(model);
   EXPECT_GT(error, one_rounding / 100) << "the bound is too loose to mean anything";
+}
+inline void compare_low_precision(Dtype dtype, std::uint64_t seed, at::Device device) {
+  compare_low_precision(dtype, seed, device, tests::tiny_model(seed));
+}
+/// The same of dense models with latent attention, the corners and a few drawn ones.
+inline void compare_latent_low_precision(at::Device device, std::uint64_t seeds) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const spec::ModelSpec& model : tests::latent_models())
+      compare_low_precision(dtype, 5, device, model);
+    for (std::uint64_t seed = 0; seed < 2 * seeds; seed += 2)  // even seeds are dense
+      compare_low_precision(dtype, seed, device, tests::latent_model(seed));
+  }
 }
 
 }  // namespace assay::impl::parity

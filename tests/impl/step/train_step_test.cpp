@@ -48,6 +48,10 @@ TEST(TrainStepImpl, Fp32StaysWithinItsRoundings) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) compare_low_precision(Dtype::f32, seed, at::kCPU);
 }
 
+TEST(TrainStepImpl, LatentAttentionStaysWithinItsRoundings) {
+  parity::compare_latent_low_precision(at::kCPU, 20);
+}
+
 TEST(TrainStepImpl, Bf16StaysWithinItsRoundings) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) compare_low_precision(Dtype::bf16, seed, at::kCPU);
 }

@@ -123,6 +123,30 @@ TEST(InitialLoss, C3RejectsModelsWithOtherBlocks) {
         << name;
 }
 
+TEST(InitialLoss, C3RejectsLatentAttentionOfADenseModel) {
+  ModelSpec model = find_model("deepseek-v3");
+  model.multi_token_layers = 0, model.experts.reset();
+  EXPECT_EQ(without_initial_loss(model), "latent attention");
+  EXPECT_EQ(tests::label_of([&] { expected_initial_loss(model, 1024); }), "initial_loss_c3");
+}
+
+/// Turned queries and keys that are longer by c make scores of c^4 the variance: attention weights gather on
+/// fewer tokens, as with initial weights whose scores vary so.
+TEST(InitialLoss, YarnsFactorSharpensAttention) {
+  ModelSpec model = find_model("tiny-llama");
+  model.init_std = 0.1;
+  const auto self = [&](double factor) {
+    model.rope_scaling = RopeScaling{
+        .factor = 2, .original_context = 4096, .kind = RopeScalingKind::yarn, .attention_factor = factor};
+    return residual_overlap(model, uniform_tokens(model.vocab, 4096, 128)).positions.back().mean_square;
+  };
+  const double with_one = self(1);
+  EXPECT_GT(self(1.5), with_one);
+  model.rope_scaling.reset();
+  EXPECT_EQ(residual_overlap(model, uniform_tokens(model.vocab, 4096, 128)).positions.back().mean_square,
+            with_one);
+}
+
 RC_GTEST_PROP(InitialLoss, IsFiniteAndPositiveForEveryModel, ()) {
   const ModelSpec model = tests::draw_model();
   const auto tokens = *rc::gen::inRange<std::int64_t>(1, 5000);

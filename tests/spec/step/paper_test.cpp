@@ -205,6 +205,16 @@ TEST(PaperSpec, LatentAttentionsMemoryByHand) {
   const std::int64_t behind = beside - 2 * y - lse;
   EXPECT_EQ(held(latent_expand, 2), behind + of_qkv);
   EXPECT_EQ(held(latent_projections, 6), behind - R + query + key_value + R) << "dqkv and r are gone";
+  // The weights' gradients find the values of the norms beside the gradients of their inputs, which take the
+  // place of the inputs themselves.
+  EXPECT_EQ(held(latent_projections, 7), behind + query + key_value + Ckv);
+  EXPECT_EQ(held(latent_split, 1), behind + query) << "the gradient of keys and values is gone";
+  EXPECT_EQ(held(latent_projections, 8), behind + query);
+  EXPECT_EQ(held(latent_projections, 9), behind + query + Cq);
+  EXPECT_EQ(held(latent_projections, 10), behind) << "the gradient of queries is gone";
+  EXPECT_EQ(held(latent_projections, 11), behind + D);
+  EXPECT_EQ(held(latent_projections, 12), behind + D) << "one of the two gradients of x is left";
+  EXPECT_EQ(held(latent_projections, 13), behind + D);
 }
 
 /// On a GPU the head's 5 rows are multiplied as a tile of 128.

@@ -37,6 +37,8 @@ struct AttentionDrawn {
   /// `fused_documents`: documents are told apart, in a shape that fused kernels are made for.
   AttentionDrawn(at::ScalarType of, at::Device where, bool fused_documents = false)
       : type(of), device(where), always_fused(fused_documents) {
+    if (formed && even && *rc::gen::arbitrary<bool>())
+      E = 192, W = form.value_dim = 128, K = H;  // DeepSeek-V3's heads, which cuDNN has kernels for
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
     const double scale = *rc::gen::element(0.3, 1.0, 3.0);  // nearly uniform to nearly one-hot probabilities
     qkv = tests::normal(formed ? reference::Shape{B, T, columns()} : reference::Shape{B, T, H + 2 * K, E},
