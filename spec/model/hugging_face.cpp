@@ -182,6 +182,8 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
                   not_in_spec + "; state the activation in " + quote(key) + " alone");
   for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
     if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
+  if (gpt2 && !fields.flag("scale_attn_weights", true))
+    fields.refuse("\"scale_attn_weights\" = false" + std::string(not_in_spec));
   // Of GPT-2, which is counted and not trained, dropout changes nothing.
   if (!gpt2 && fields.real("attention_dropout", 0) != 0)
     fields.refuse("\"attention_dropout\" other than 0" + std::string(not_in_spec));

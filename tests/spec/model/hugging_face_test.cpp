@@ -282,6 +282,7 @@ TEST(HuggingFace, RefusesByNameWhatAFamilyOfTheSpecDoesNotHave) {
   };
   refused(gpt2(), "activation_function", "relu", "activation_function \"relu\" is not supported");
   refused(gpt2(), "scale_attn_by_inverse_layer_idx", true, "scale_attn_by_inverse_layer_idx");
+  refused(gpt2(), "scale_attn_weights", false, "scale_attn_weights");
   refused(gpt2(), "add_cross_attention", true, "add_cross_attention");
   refused(gpt2(), "n_embd", 100, "not a multiple of the number of heads, 12");
   refused(qwen3_moe(), "mlp_only_layers", Json::array({1}), "\"mlp_only_layers\" other than the first ones");
