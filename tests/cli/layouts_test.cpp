@@ -117,10 +117,9 @@ TEST_F(LayoutsProgram, TensorRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
 TEST_F(LayoutsProgram, ExpertRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
   const std::string file = folder("experts.toml"), experts = "model.name=" + file + " ";
   std::ofstream(file)
-      << "name = \"tiny-experts\"\nfamily = \"mixtral\"\nvocab = 256\nwidth = 32\nlayers = 2\n"
-         "heads = 2\nkv_heads = 2\nhead_dim = 16\nffn = 48\ncontext = 64\n\n[experts]\ncount = 4\nactive = "
-         "2\n"
-         "width = 24\n";
+      << "name = \"tiny-experts\"\nfamily = \"mixtral\"\nvocab = 256\nwidth = 32\nlayers = 2\nheads = 2\n"
+         "kv_heads = 2\nhead_dim = 16\nffn = 48\ncontext = 64\ntied_embeddings = false\nqk_norm = false\n"
+         "norm_eps = 1e-5\nrope_theta = 10000.0\n\n[experts]\ncount = 4\nactive = 2\nwidth = 24\n";
   ASSERT_EQ(train("alone", experts).code, 0);
   ASSERT_EQ(train("two", experts + "--ranks 2 parallel.expert=2 checkpoint.every=2").code, 0);
   fs::remove_all(folder("two") + "/checkpoints/step_00000004");
