@@ -183,6 +183,7 @@ std::vector<at::Tensor> biases(const spec::ModelSpec& model, const spec::Layout&
       checkpoint::load(from, runner.buffers(), communicator);
       runner.parameters().weights_changed();
     }
+    runner.parameters().settle_weights();
     const at::Tensor before = runner.buffers().router_biases.clone();
     if (!to.empty()) {
       GatheredState gathered(runner.buffers(), &runner.groups());
