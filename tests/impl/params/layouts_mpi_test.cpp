@@ -34,6 +34,17 @@ TEST(LayoutsMpiImpl, EveryLayoutTrainsAsTheReference) {
   }
 }
 
+TEST(LayoutsMpiImpl, ExpertRanksTrainAsTheReference) {
+  for (DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard})
+    for (std::int64_t expert = 2; expert <= world().size(); expert *= 2) {
+      const spec::Layout layout = spec::layout_of(data, world().size());
+      LayoutCase c{.seed = 120, .accumulation = 2, .steps = 3};
+      c.experts = true, c.expert = expert;
+      EXPECT_EQ(tests::difference_from_reference(c, layout, world(), at::kCPU), "")
+          << "rank " << world().rank() << ", " << tests::describe(c, layout);
+    }
+}
+
 TEST(LayoutsMpiImpl, ShardedLayoutsTrainInLowPrecision) {
   const LayoutCase c{.seed = 5, .micro = 1, .accumulation = 2};
   for (DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard}) {
