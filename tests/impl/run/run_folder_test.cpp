@@ -135,7 +135,7 @@ TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
                                        "compute.linear_weights",
                                        "parallel.data",
                                        "parallel.shard_ranks",
-                                       "parallel.tensor",
+                                       "parallel.tensor", "parallel.expert",
                                        "parallel.reduce",
                                        "parallel.check_replicas_every",
                                        "parallel.stall_seconds"};
