@@ -29,7 +29,7 @@ TEST(BenchCli, SaysWhatItMeasuresAndGuessesWords) {
   expect_word(tests::bench_refusal({"cielings"}), "did you mean \"ceilings\"?");
   expect_word(tests::bench_refusal({"ops", "llama3-8b"}), "a model is given as --model NAME");
   expect_word(tests::bench_refusal({"ops", "--model", "llama4"}), "llama");
-  expect_word(tests::bench_refusal({"ops", "--model", "deepseek-v3"}), "latent attention");
+  expect_word(tests::bench_refusal({"ops", "--model", "deepseek-v3"}), "multi-token prediction");
   expect_word(tests::bench_refusal({"ops", "--dtype", "fp8"}), "compute.dtype");
   expect_word(tests::bench_refusal({"ops", "--device", "tpu"}), "compute.device");
   expect_word(tests::bench_refusal({"ops", "--micro", "0"}), "--micro");

@@ -26,9 +26,10 @@ struct AttentionDrawn {
   /// Some have values of a width of their own, and scores with a factor, as latent attention.
   bool formed = !always_fused && *rc::gen::inRange(0, 3) == 0;
   Index W = !formed ? E
-                    // Without other tokens in sight all gradients but dv are 0: not nearly all entries.
-                    : std::max((E + 1) / 2, even ? *rc::gen::element<Index>(8, 32, 64, 128)
-                                                 : *rc::gen::inRange<Index>(1, 20));
+                    // Without other tokens in sight all gradients but dv are 0: 4 E entries for each W at
+                    // most, which are not to be more than 7 of 8.
+                    : std::max((4 * E + 6) / 7, even ? *rc::gen::element<Index>(8, 32, 64, 128)
+                                                     : *rc::gen::inRange<Index>(1, 20));
   attention::Form form = formed ? attention::Form{.value_dim = W, .score_factor = 1.5} : attention::Form{};
   reference::Ids documents;  // empty or nondecreasing; numbers that are left out are empty documents
   Index window = *rc::gen::arbitrary<bool>() ? *rc::gen::inRange<Index>(1, T + 2) : 0;

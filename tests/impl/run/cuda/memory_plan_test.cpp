@@ -122,8 +122,11 @@ TEST(MemoryPlanCuda, AValidationTakesWhatThePlanSaysWithin2Percent) {
     auto asked = setting(true, Recompute::block);
     asked.micro = 2, asked.validation_batch = 32, asked.captured = captured;
     const auto plan = spec::memory::plan(asked);
-    const auto measured = static_cast<double>(measured_peak(asked, captured)),
-               planned = plan.peak.to_double();
+    // What captured steps took stays theirs, but the allocator counts it as free between them.
+    double planned = plan.peak.to_double();
+    for (const auto& item : plan.items)
+      if (item.name == "captured_steps") planned -= item.bytes.to_double();
+    const auto measured = static_cast<double>(measured_peak(asked, captured));
     std::cout << "validation" << (captured ? ", captured" : "") << ": planned " << planned / 1e6 << " MB at "
               << plan.moment << ", measured " << measured / 1e6 << " MB" << std::endl;
     EXPECT_EQ(plan.moment.substr(0, 12), "validation, ");
