@@ -124,21 +124,13 @@ spec::Value another(const spec::Key& key, const spec::Value& value) {
 
 /// What may not change is refused with both values; of the rest, what makes other roundings is named.
 TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
-  const std::set<std::string> named = {"batch.micro",
-                                       "data.prefetch",
-                                       "compute.device",
-                                       "compute.attention",
-                                       "compute.deterministic",
-                                       "compute.cuda_graph",
-                                       "compute.threads",
-                                       "memory.recompute",
-                                       "compute.linear_weights",
-                                       "parallel.data",
-                                       "parallel.shard_ranks",
-                                       "parallel.tensor", "parallel.expert",
-                                       "parallel.reduce",
-                                       "parallel.check_replicas_every",
-                                       "parallel.stall_seconds"};
+  const std::set<std::string> named = {
+      "batch.micro",           "data.prefetch",         "compute.device",
+      "compute.attention",     "compute.deterministic", "compute.cuda_graph",
+      "compute.threads",       "memory.recompute",      "compute.linear_weights",
+      "parallel.data",         "parallel.shard_ranks",  "parallel.tensor",
+      "parallel.expert",       "parallel.reduce",       "parallel.check_replicas_every",
+      "parallel.stall_seconds"};
   const spec::RunConfig before = spec::load("", {"compute.dtype=bf16"});
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
