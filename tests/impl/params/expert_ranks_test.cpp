@@ -50,6 +50,8 @@ TEST(ExpertRanksImpl, OfEveryNumberTrainAsTheReference) {
 }
 
 RC_GTEST_PROP(ExpertRanksImpl, InEveryDataLayoutTrainAsTheReference, ()) {
+  static tests::FirstCases cases(40);
+  if (cases.over()) return;
   const auto data = *rc::gen::elementOf(std::vector<DataParallel>(std::begin(kinds), std::end(kinds)));
   // Up to 8 data ranks: expert ranks, groups of them in a shard group, shard groups.
   const auto [expert, within, groups] =

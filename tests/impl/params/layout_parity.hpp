@@ -20,6 +20,17 @@
 
 namespace assay::tests {
 
+/// The cases that a property runs, where each takes a second or two on one core: fewer than RapidCheck draws.
+/// Those that shrink a failure count as well.
+class FirstCases {
+ public:
+  explicit FirstCases(int most) : left_(most) {}
+  bool over() { return left_-- <= 0; }
+
+ private:
+  int left_;
+};
+
 /// What is trained, however it is laid out.
 struct LayoutCase {
   std::uint64_t seed = 0;  ///< of model, weights and batches

@@ -58,10 +58,14 @@ void expect_reference(Model model) {
 
 RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsAsTheReference, ()) { expect_reference(Model::dense); }
 
-RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsExpertsAsTheReference, ()) { expect_reference(Model::experts); }
+RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsExpertsAsTheReference, ()) {
+  static tests::FirstCases cases(50);
+  if (!cases.over()) expect_reference(Model::experts);
+}
 
 RC_GTEST_PROP(LayoutsImpl, EveryLayoutTrainsLatentAttentionAsTheReference, ()) {
-  expect_reference(Model::latent);
+  static tests::FirstCases cases(50);
+  if (!cases.over()) expect_reference(Model::latent);
 }
 
 /// The executor runs lists of actions, whoever made them: sums of gradients start where a block's first
