@@ -52,12 +52,12 @@ TensorOps::Operand TensorOps::router_gradient(const Site& site, Tensor d_weights
 
 TensorOps::Operand TensorOps::permute(const Site& site, const Operand& x, const Routing& routing,
                                       spec::Pass pass) {
-  return {run(site, {}, [&] { return permute::gather(x.value, routing.order, pass); }), {}};
+  return {run(site, {}, [&] { return permute::gather(x.value, routing.rows(), pass); }), {}};
 }
 
 at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor& rows,
                               const Routing& routing, spec::Pass pass) {
-  return run(site, {}, [&] { return permute::combine(base, rows, routing.order, pass); });
+  return run(site, {}, [&] { return permute::combine(base, rows, routing.rows(), pass); });
 }
 
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
@@ -103,7 +103,7 @@ spec::step::WeightedGateGradient<TensorOps> TensorOps::weighted_gate_backward(co
                                      routing.row_weights(), d_weights);
   });
   // A choice without a row has no part in the output.
-  if (drops()) d_weights.masked_fill_(routing.order.rows.lt(0), 0);
+  if (drops()) d_weights.masked_fill_(routing.rows().rows.lt(0), 0);
   if (again) kept = {std::move(d_gated), {}};
   return {{std::move(d_gate_up), {}}, std::move(kept), std::move(d_weights)};
 }

@@ -81,20 +81,23 @@ class TensorOps {
     attention::Forward forward;
     bool defined() const { return forward.y.defined(); }
   };
-  /// Rows that other expert ranks send here, in the order of the ranks and there by expert.
-  struct Arrivals {
-    std::vector<std::int64_t> sent, received;  ///< rows to and from each rank
-    permute::Order order;                      ///< of what came, by expert of this rank; one slot a row
-    at::Tensor weights;                        ///< [rows, 1] of what came
+  /// Of M tokens that visit this rank's experts, in the order of the expert ranks that they come from, and of
+  /// this rank's tokens where they go.
+  struct Visits {
+    std::vector<std::int64_t> sent, received;  ///< tokens to and from each rank
+    permute::Order by_rank;  ///< what is sent: slot n e + r has a row where token n visits rank r
+    permute::Order order;    ///< of what came: rows by expert of this rank; choices of other ranks have none
+    at::Tensor weights;      ///< [M, A] of what came
   };
   struct Routing {
-    router::Choice choice;             ///< of this rank's tokens
-    permute::Order order;              ///< of their rows, by expert of the model
-    std::optional<Arrivals> arrivals;  ///< of several expert ranks
+    router::Choice choice;         ///< of this rank's tokens
+    permute::Order order;          ///< of their rows, by expert of the model
+    std::optional<Visits> visits;  ///< of several expert ranks
+    bool defined() const { return choice.experts.defined(); }
     /// Of the rows that this rank's experts work on.
-    const permute::Order& rows() const { return arrivals ? arrivals->order : order; }
+    const permute::Order& rows() const { return visits ? visits->order : order; }
     swiglu::RowWeights row_weights() const {
-      return {arrivals ? arrivals->weights : choice.weights, rows().slots};
+      return {visits ? visits->weights : choice.weights, rows().slots};
     }
   };
   struct ChunkLoss {
@@ -209,11 +212,11 @@ class TensorOps {
   Operand permute(const Site& site, const Operand& x, const Routing& routing, spec::Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
                  spec::Pass pass);
-  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing);
-  Operand by_expert(const Site& site, Operand x, const Routing& routing, spec::Pass pass);
-  Tensor by_arrival(const Site& site, Tensor rows, const Routing& routing, spec::Pass pass);
-  Pending<Tensor> begin_return(const Site& site, Tensor rows, const Routing& routing);
-  Tensor by_slot(const Site& site, Tensor of_rows, const Routing& routing);
+  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing, spec::Pass pass);
+  Pending<Tensor> begin_return(const Site& site, Tensor of_arrived, const Routing& routing);
+  Tensor add_returned(const Site& site, const Tensor& base, const Tensor& returned, const Routing& routing,
+                      spec::Pass pass);
+  Tensor returned_weights(const Site& site, Tensor of_choices, const Routing& routing);
   Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
   Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                 const Routing& routing);

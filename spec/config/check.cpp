@@ -93,12 +93,6 @@ void check_split(const RunConfig& config) {
            "\": rows are sent to the ranks of their experts in the compute type alone; leave one of the two "
            "out";
   });
-  // config_c21
-  require(config.expert_ranks == 1 || config.capacity == 0, "config_c21", [&] {
-    return "parallel.expert = " + std::to_string(config.expert_ranks) +
-           " with experts.capacity = " + shown(find_key("experts.capacity")->get(config)) +
-           ": every row is sent to the rank of its expert, and none is dropped yet; leave one of the two out";
-  });
 }
 
 void check_capacity(const RunConfig& config) {

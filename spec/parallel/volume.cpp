@@ -110,18 +110,30 @@ Volume expert_data_volume(const Layout& expert_layout, const Partition& partitio
   return step.shard + step.replica;  // losses are everyone's
 }
 
+namespace {
+std::int64_t sparse_layers(const ModelSpec& model) {
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) layers += model.sparse(layer);
+  return layers;
+}
+}  // namespace
+
+Count most_visits(const ModelSpec& model, std::int64_t ranks, std::int64_t tokens,
+                  std::int64_t accumulation) {
+  return Count(accumulation) * sparse_layers(model) * tokens * std::min(model.experts->active, ranks);
+}
+
 Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic) {
   Volume volume;
   if (ranks == 1) return volume;
-  std::int64_t layers = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) layers += model.sparse(layer);
   const bool none = traffic.recompute == Recompute::none, block = traffic.recompute == Recompute::block;
-  const Count passes = Count(traffic.accumulation) * layers;
-  const Count weights = passes * traffic.tokens * model.experts->active,
-              rows = weights * model.width * traffic.activation_bytes;
-  volume.all_to_all = (4 + (none ? 0 : 1) + (block ? 1 : 0)) * rows +
-                      (2 + (block ? 1 : 0)) * weights * traffic.statistic_bytes +
-                      (1 + (block ? 1 : 0)) * passes * model.experts->count * count_bytes;
+  const std::int64_t routings = block ? 2 : 1;
+  const Count rows = traffic.visits * model.width * traffic.activation_bytes,
+              choices = traffic.visits * model.experts->active;
+  volume.all_to_all =
+      (4 + (none ? 0 : 1) + (block ? 1 : 0)) * rows +
+      choices * (routings * (count_bytes + traffic.statistic_bytes) + traffic.statistic_bytes) +
+      routings * Count(traffic.accumulation) * sparse_layers(model) * ranks * 2 * count_bytes;
   volume.all_gather = Count(norms) * ranks * fp64_bytes;
   return volume;
 }

@@ -80,13 +80,17 @@ Volume expert_data_volume(const Layout& expert_layout, const Partition& partitio
                           const StepTraffic& traffic);
 
 /// What determines the volume of expert parallelism. Bytes per element: of an activation, and of the weight
-/// of a row.
+/// of a choice.
 struct ExpertTraffic {
-  std::int64_t tokens = 1;  ///< N of a micro-batch
+  Count
+      visits{};  ///< pairs of a token and a rank that holds one of its experts, over the step's sparse layers
   std::int64_t accumulation = 1;
   Recompute recompute = Recompute::none;
   std::int64_t activation_bytes = 4, statistic_bytes = 4;
 };
+
+/// `visits` of a step at most, of `tokens` in each of its micro-batches: every token visits min(A, e) ranks.
+Count most_visits(const ModelSpec& model, std::int64_t ranks, std::int64_t tokens, std::int64_t accumulation);
 
 /// Of one step, over the `ranks` of an expert group. Nothing with one rank.
 Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic);

@@ -25,7 +25,7 @@ struct BlockActivations {
   typename Ops::Tensor rstd_mid;                         ///< [N]
   typename Ops::Tensor gate_up;                          ///< [N, 2F]; of experts [N A, 2G]
   typename Ops::Operand gated;    ///< [N, F] value of the gated activation; of experts [N A, G], weighted
-  typename Ops::Operand rows;     ///< [rows of this rank's experts, D], of several expert ranks
+  typename Ops::Operand arrived;  ///< [M, D] tokens of all expert ranks that visit this one, of several
   typename Ops::Routing routing;  ///< which experts a token visits; undefined in a dense block
   typename Ops::Tensor shared_gate_up;  ///< [N, 2S]; undefined without shared experts
   typename Ops::Operand shared_gated;   ///< [N, S]

@@ -249,10 +249,11 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
                                              std::move(attention));
 }
 
-/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` and what is returned
-/// as for mlp_backward; the block below, if there is one, reads what is returned.
+/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward.
+/// Returned is the gradient of the block's input on its way to where the block `below`, null behind the first
+/// one, reads it: to all tensor ranks, or to the ranks of its experts.
 template <OpSet Ops>
-Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
+Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, typename Ops::Tensor& dx,
                                   Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
                                   const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   const bool overlaps = ops.tensor_ranks() > 1;
@@ -283,8 +284,10 @@ Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Te
       gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}),
       overlaps ? ForwardValue::unread : ForwardValue::read);
   if (overlaps) {
-    if (block > 1) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
+    if (below) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
     normed = ops.wait(std::move(forward_rows));
+  } else if (below && ops.expert_ranks() > 1 && below->routing.defined()) {
+    input_gradient = begin_upstream(ops, dx, weights, below->routing);
   }
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
   return input_gradient;
@@ -293,11 +296,12 @@ Gathering<Ops> attention_backward(Ops& ops, std::int64_t block, typename Ops::Te
 /// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
 /// gradients of the block's parameters to `gradients`. What is undefined in `saved` is computed again.
 /// Consumes `saved`. `block` from 1, for the names of moments. `upstream` is what the block above returned:
-/// with several tensor ranks dx on its way to all of them.
+/// dx on its way to all tensor ranks, or to the ranks of experts.
 template <OpSet Ops>
-Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor& dx,
-                                Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
-                                const DecoderGradients<Ops>& gradients, BlockActivations<Ops> saved) {
+Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, const BlockActivations<Ops>* below,
+                                typename Ops::Tensor& dx, Gathering<Ops> upstream,
+                                const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                                BlockActivations<Ops> saved) {
   if (!saved.gate_up.defined()) {
     ops.moment("backward of block", block, ", its forward again");
     forward_again(ops, weights, saved);
@@ -305,11 +309,11 @@ Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tens
   ops.moment("backward of block", block, ", MLP");
   Gathering<Ops> x_mid_gradient;
   if (weights.router.defined())
-    experts_backward(ops, dx, weights, gradients, saved);
+    experts_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   else
     x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");
-  return attention_backward(ops, block, dx, std::move(x_mid_gradient), weights, gradients, saved);
+  return attention_backward(ops, below, dx, std::move(x_mid_gradient), weights, gradients, saved);
 }
 
 }  // namespace assay::spec::step

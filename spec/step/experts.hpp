@@ -1,39 +1,42 @@
 #pragma once
-// The MLP branch as a mixture of experts, written once: a router sends each token's row to A of X experts,
-// whose results, weighted, are added to the residual; shared experts see every row. The weight of a row is
+// The MLP branch as a mixture of experts, written once: a router sends each token to A of X experts, whose
+// results, weighted, are added to the residual; shared experts see every row. The weight of a row is
 // applied in its gated activation, so that no pass of its own applies it (spec/ops/router.md).
+//
+// With several expert ranks a token travels once to each rank that holds one of its experts, and the sum of
+// their results comes back. In backward nothing waits for a weight's gradient, so there weights' gradients
+// are computed while tokens travel.
 #include "spec/step/activations.hpp"
 #include "spec/step/op_set.hpp"
 
 namespace assay::spec::step {
 
-/// Rows of this rank's tokens, by expert, become the rows of the experts that this rank holds, by expert.
-/// With one expert rank they are the same. `beside` is what runs while rows travel; it does not with one
-/// rank.
-template <OpSet Ops, class Beside>
-typename Ops::Operand dispatched(Ops& ops, typename Ops::Operand rows, const typename Ops::Routing& routing,
-                                 Pass pass, const Beside& beside) {
-  auto sending = ops.begin_dispatch(site::dispatch, std::move(rows), routing);
-  if (ops.expert_ranks() > 1) beside();
-  typename Ops::Operand arrived = ops.wait(std::move(sending));
-  return ops.by_expert(site::dispatch, std::move(arrived), routing, pass);
-}
+/// Tokens on their way to the ranks of their experts.
+template <OpSet Ops>
+using Dispatching = decltype(std::declval<Ops&>().begin_dispatch(
+    std::declval<const Site&>(), std::declval<typename Ops::Operand>(),
+    std::declval<const typename Ops::Routing&>(), Pass::backward));
 
-/// The way back of `dispatched`.
+/// base + what the experts made of each token. `beside` is what runs while tokens travel back; it does not
+/// with one rank.
 template <OpSet Ops, class Beside>
-typename Ops::Tensor returned(Ops& ops, typename Ops::Tensor rows, const typename Ops::Routing& routing,
-                              Pass pass, const Beside& beside) {
-  typename Ops::Tensor leaving = ops.by_arrival(site::return_rows, std::move(rows), routing, pass);
-  auto sending = ops.begin_return(site::return_rows, std::move(leaving), routing);
-  if (ops.expert_ranks() > 1) beside();
-  return ops.wait(std::move(sending));
+typename Ops::Tensor combined(Ops& ops, const Site& site, const typename Ops::Tensor& base,
+                              typename Ops::Tensor rows, const typename Ops::Routing& routing, Pass pass,
+                              const Beside& beside) {
+  if (ops.expert_ranks() == 1) return ops.combine(site, base, rows, routing, pass);
+  typename Ops::Tensor of_arrived = ops.combine(site::return_rows, {}, rows, routing, pass);
+  rows = typename Ops::Tensor{};
+  auto returning = ops.begin_return(site::return_rows, std::move(of_arrived), routing);
+  beside();
+  const typename Ops::Tensor returned = ops.wait(std::move(returning));
+  return ops.add_returned(site, base, returned, routing, pass);
 }
 
 /// Forward as far as the experts' first GEMM.
 template <OpSet Ops>
 void experts_gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
                              Recompute recompute, BlockActivations<Ops>& saved) {
-  const bool keep = recompute == Recompute::none;
+  const bool keep = recompute == Recompute::none, travels = ops.expert_ranks() > 1;
   const Normed<Ops> norm =
       ops.rms_norm(site::norm_mlp, x, weights.norm_mlp, weights.experts_gate_up, readers(keep));
   saved.x_mid = x;
@@ -44,13 +47,14 @@ void experts_gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const Deco
     if (weights.shared_gate_up.defined())
       saved.shared_gate_up = ops.linear(site::shared_gate_up, norm.y, weights.shared_gate_up);
   };
-  typename Ops::Operand rows = ops.permute(site::permute, norm.y, saved.routing, Pass::forward);
-  rows = dispatched(ops, std::move(rows), saved.routing, Pass::forward, shared);
+  auto sending = ops.begin_dispatch(site::dispatch, norm.y, saved.routing, Pass::forward);
+  if (travels) shared();
+  typename Ops::Operand arrived = ops.wait(std::move(sending));
+  const typename Ops::Operand rows = ops.permute(site::permute, arrived, saved.routing, Pass::forward);
+  if (travels && keep) saved.arrived = ops.kept(arrived);
+  arrived = {};
   saved.gate_up = ops.grouped_linear(site::experts_gate_up, rows, weights.experts_gate_up, saved.routing);
-  if (ops.expert_ranks() == 1)
-    shared();
-  else if (keep)
-    saved.rows = ops.kept(rows);
+  if (!travels) shared();
 }
 
 template <OpSet Ops>
@@ -73,8 +77,7 @@ typename Ops::Tensor experts_down_forward(Ops& ops, const typename Ops::Tensor& 
   typename Ops::Tensor rows =
       ops.grouped_linear(site::experts_down, gated, weights.experts_down, saved.routing);
   gated = {};
-  rows = returned(ops, std::move(rows), saved.routing, Pass::forward, shared);
-  return ops.combine(site::combine, base, rows, saved.routing, Pass::forward);
+  return combined(ops, site::combine, base, std::move(rows), saved.routing, Pass::forward, shared);
 }
 
 /// The gradient of the shared experts' input. Reads dx, the gradient of the block's output.
@@ -96,64 +99,89 @@ SharedGradient<Ops> shared_experts_backward(Ops& ops, const typename Ops::Tensor
   return {std::move(gate.d_gate_up), std::move(d_normed)};
 }
 
-/// dx holds the gradient of the block's output and, on return, that of x_mid.
+/// Begins to send dx, the gradient of a block's output, to the ranks of its experts.
 template <OpSet Ops>
-void experts_backward(Ops& ops, typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
-                      const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+Dispatching<Ops> begin_upstream(Ops& ops, const typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
+                                const typename Ops::Routing& routing) {
+  return ops.begin_dispatch(site::dispatch,
+                            ops.gradient_operand(site::experts_down, dx, weights.experts_down), routing,
+                            Pass::backward);
+}
+
+/// dx holds the gradient of the block's output and, on return, that of x_mid. `upstream`: dx on its way,
+/// where the block above has begun to send it.
+template <OpSet Ops>
+void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstream,
+                      const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                      BlockActivations<Ops>& saved) {
+  const bool travels = ops.expert_ranks() > 1;
   const typename Ops::Routing routing = std::exchange(saved.routing, {});
+  if (!upstream.value.defined()) upstream = begin_upstream(ops, dx, weights, routing);
+  // What the first GEMM read: kept, or sent once more while the second one's gradient is computed.
+  typename Ops::Operand normed = std::exchange(saved.normed_mid, {}),
+                        arrived = std::exchange(saved.arrived, {});
+  Dispatching<Ops> arriving;
   SharedGradient<Ops> of_shared;
   const auto shared = [&] {
     if (weights.shared_gate_up.defined())
       of_shared = shared_experts_backward(ops, dx, weights, gradients, saved);
   };
-  typename Ops::Operand dy =
-      ops.permute(site::permute, ops.gradient_operand(site::experts_down, dx, weights.experts_down), routing,
-                  Pass::backward);
-  dy = dispatched(ops, std::move(dy), routing, Pass::backward, shared);
+  if (travels) {
+    if (!normed.defined()) {
+      const auto again = ops.recompute();
+      normed = ops.rms_norm(site::norm_mlp, saved.x_mid, weights.norm_mlp, weights.experts_gate_up,
+                            ReadBy::weight_gradient)
+                   .y;
+      arriving = ops.begin_dispatch(site::dispatch, normed, routing, Pass::backward);
+    }
+    shared();
+  }
+  typename Ops::Operand dy = ops.wait(std::move(upstream));
+  dy = ops.permute(site::permute, dy, routing, Pass::backward);
   typename Ops::Tensor d_gated =
       ops.grouped_input_gradient(site::experts_down, dy, weights.experts_down, routing);
   WeightedGateGradient<Ops> gate = ops.weighted_gate_backward(
       site::experts_gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
       std::exchange(saved.gated, {}), routing, weights.experts_gate_up, weights.experts_down);
   auto weights_return = ops.begin_return(site::return_weights, std::exchange(gate.d_weights, {}), routing);
-  ops.grouped_weight_gradient(site::experts_down, dy, gate.gated, gradients.experts_down, routing);
-  gate.gated = {};
-  dy = {};
+  const auto down_gradient = [&] {
+    ops.grouped_weight_gradient(site::experts_down, dy, gate.gated, gradients.experts_down, routing);
+    gate.gated = {};
+    dy = {};
+  };
+  const auto gate_up_gradient = [&](const typename Ops::Operand& tokens) {
+    const typename Ops::Operand rows = ops.permute(site::permute, tokens, routing, Pass::backward);
+    ops.grouped_weight_gradient(site::experts_gate_up, gate.d_gate_up, rows, gradients.experts_gate_up,
+                                routing);
+    gate.d_gate_up = {};
+  };
+  if (!travels) down_gradient();
+  typename Ops::Tensor d_rows =
+      ops.grouped_input_gradient(site::experts_gate_up, gate.d_gate_up, weights.experts_gate_up, routing);
   typename Ops::Tensor d_weights = ops.wait(std::move(weights_return));
-  d_weights = ops.by_slot(site::return_weights, std::move(d_weights), routing);
+  d_weights = ops.returned_weights(site::return_weights, std::move(d_weights), routing);
   // What the norm's output is read by: router, shared experts, routed experts. Their gradients are summed.
   const typename Ops::Operand d_logits =
       ops.router_gradient(site::router, std::exchange(d_weights, {}), routing, weights.router);
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::router, d_logits, weights.router);
-  if (ops.expert_ranks() == 1) shared();
+  if (!travels) shared();
   if (of_shared.d_gate_up.defined())
     ops.add_residual(site::shared_gate_up, d_normed, std::exchange(of_shared.d_normed, {}));
   typename Ops::Operand d_shared = std::exchange(of_shared.d_gate_up, {});
-  typename Ops::Tensor d_rows =
-      ops.grouped_input_gradient(site::experts_gate_up, gate.d_gate_up, weights.experts_gate_up, routing);
-  d_rows = returned(ops, std::move(d_rows), routing, Pass::backward, [] {});
-  d_normed = ops.combine(site::combine_gradient, d_normed, d_rows, routing, Pass::backward);
-  d_rows = typename Ops::Tensor{};
-  const typename Ops::Operand normed = ops.rms_norm_backward(
-      site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, dx,
-      gradients.norm_mlp, weights.experts_gate_up, std::exchange(saved.normed_mid, {}), ForwardValue::read);
+  d_normed = combined(
+      ops, site::combine_gradient, d_normed, std::exchange(d_rows, {}), routing, Pass::backward, [&] {
+        down_gradient();
+        gate_up_gradient(arrived.defined() ? std::exchange(arrived, {}) : ops.wait(std::move(arriving)));
+      });
+  normed = ops.rms_norm_backward(site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp,
+                                 saved.rstd_mid, dx, gradients.norm_mlp, weights.experts_gate_up,
+                                 std::move(normed), ForwardValue::read);
   saved.x_mid = typename Ops::Tensor{};
-  const auto of_normed = [&] {
-    ops.linear_weight_gradient(site::router, d_logits, normed, gradients.router);
-    if (d_shared.defined())
-      ops.linear_weight_gradient(site::shared_gate_up, d_shared, normed, gradients.shared_gate_up);
-    d_shared = {};
-  };
-  if (ops.expert_ranks() == 1) of_normed();
-  typename Ops::Operand rows = std::exchange(saved.rows, {});
-  if (rows.defined()) {
-    of_normed();
-  } else {
-    rows = ops.permute(site::permute, normed, routing, Pass::backward);
-    rows = dispatched(ops, std::move(rows), routing, Pass::backward, of_normed);
-  }
-  ops.grouped_weight_gradient(site::experts_gate_up, gate.d_gate_up, rows, gradients.experts_gate_up,
-                              routing);
+  ops.linear_weight_gradient(site::router, d_logits, normed, gradients.router);
+  if (d_shared.defined())
+    ops.linear_weight_gradient(site::shared_gate_up, d_shared, normed, gradients.shared_gate_up);
+  d_shared = {};
+  if (!travels) gate_up_gradient(normed);
 }
 
 }  // namespace assay::spec::step

@@ -61,9 +61,9 @@ void backward(Ops& ops, Activations<Ops> saved) {
     const auto weights = ops.acquire(block);
     if (block == end - 1 && ops.tensor_ranks() > 1)
       upstream = begin_upstream(ops, site::down, dx, weights.decoder.down);
-    upstream =
-        decoder_backward(ops, block, dx, std::move(upstream), weights.decoder, ops.gradients(block).decoder,
-                         std::move(saved.blocks[static_cast<std::size_t>(block - 1)]));
+    auto* const own = &saved.blocks[static_cast<std::size_t>(block - 1)];
+    upstream = decoder_backward(ops, block, block > 1 ? own - 1 : nullptr, dx, std::move(upstream),
+                                weights.decoder, ops.gradients(block).decoder, std::move(*own));
     ops.release(block);
     ops.gradients_ready(block);
   }

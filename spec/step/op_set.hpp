@@ -165,7 +165,7 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
 
   // A mixture of experts. `route`: by the router's weight and its bias, undefined where the model has none.
   // Rows [N A, ...] stand by expert, `permute` takes each token's row there, `combine`
-  // adds the rows of each token to its row of a tensor [N, D].
+  // adds the rows of each token to its row of a tensor [N, D], or to nothing where that is undefined.
   { ops.route(site, operand, weight, vector) } -> std::same_as<typename Ops::Routing>;
   // Adds what the router's auxiliary losses and loads are of this micro-batch to the op set's.
   ops.router_losses(site, routing);
@@ -174,18 +174,20 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.router_gradient(site, taken, routing, weight) } -> std::same_as<typename Ops::Operand>;
   { ops.permute(site, operand, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
   { ops.combine(site, x, x, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
-  // Expert parallelism: e ranks, of which each holds 1/e of the experts. `route` has told them how many rows
-  // go where. A rank's rows are by expert, so that those of a rank's experts are neighbours; they arrive by
-  // rank and there by expert, and by_expert sorts them. What the grouped GEMMs read is by expert of this
-  // rank. With one rank each of these gives back what it was given.
+  // Expert parallelism: e ranks, of which each holds 1/e of the experts. A token goes once to every rank that
+  // holds one of its experts: [N, D] of this rank's tokens becomes [M, D] of those that visit this rank, in
+  // the order of the ranks that they come from. `route` has exchanged their choices, so that permute, combine
+  // and the grouped GEMMs work on what arrived, with this rank's experts. What comes back, [S, D] of the S
+  // visits of this rank's tokens, add_returned adds up for each token. With one rank each of the other three
+  // gives back what it was given, and add_returned is not called.
   { ops.expert_ranks() } -> std::same_as<std::int64_t>;
-  { ops.wait(ops.begin_dispatch(site, operand, routing)) } -> std::same_as<typename Ops::Operand>;
-  { ops.by_expert(site, kept, routing, Pass::forward) } -> std::same_as<typename Ops::Operand>;
-  { ops.by_arrival(site, taken, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
-  // Rows, or what there is of each row, in the order of arrival.
+  {
+    ops.wait(ops.begin_dispatch(site, operand, routing, Pass::forward))
+    } -> std::same_as<typename Ops::Operand>;
   { ops.wait(ops.begin_return(site, taken, routing)) } -> std::same_as<typename Ops::Tensor>;
-  // What there is of each row by expert, as [N, A].
-  { ops.by_slot(site, taken, routing) } -> std::same_as<typename Ops::Tensor>;
+  { ops.add_returned(site, x, x, routing, Pass::forward) } -> std::same_as<typename Ops::Tensor>;
+  // What there is of each choice of an expert, [S, A] of which each rank gave its own, as [N, A].
+  { ops.returned_weights(site, taken, routing) } -> std::same_as<typename Ops::Tensor>;
   { ops.grouped_linear(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
   { ops.grouped_input_gradient(site, operand, weight, routing) } -> std::same_as<typename Ops::Tensor>;
   ops.grouped_weight_gradient(site, operand, operand, gradient, routing);

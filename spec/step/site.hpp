@@ -112,8 +112,8 @@ inline constexpr Site permute{.op = StepOp::permute,
                               .component = FlopComponent::routed_experts,
                               .value = "permuted",
                               .purpose = Purpose::temporaries};
-/// Between expert ranks: rows to the ranks that hold their experts, the way back, and the gradients of the
-/// rows' weights, which go back as well.
+/// Between expert ranks: tokens to the ranks that hold their experts, the way back, and the gradients of
+/// the weights of their choices, which go back as well.
 inline constexpr Site dispatch{.op = StepOp::permute,
                                .component = FlopComponent::routed_experts,
                                .value = "dispatched",

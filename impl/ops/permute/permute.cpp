@@ -42,9 +42,10 @@ at::Tensor gather(const at::Tensor& x, const Order& order, spec::Pass pass) {
 at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order, spec::Pass pass) {
   const metrics::OpScope timed(StepOp::permute, timed_as(pass));
   check_contiguous("permute", {base, rows});
-  TORCH_CHECK(rows.size(0) == order.slots.size(0) && rows.size(1) == base.size(1),
-              "permute: ", describe(rows), " added to ", describe(base));
-  return base.is_cpu() ? cpu::combine(base, rows, order) : cuda::combine(base, rows, order);
+  TORCH_CHECK(rows.size(0) == order.slots.size(0) &&
+                  (!base.defined() || (base.size(0) == order.rows.size(0) && base.size(1) == rows.size(1))),
+              "permute: ", describe(rows), " of ", describe(order.rows), " added to ", describe(base));
+  return rows.is_cpu() ? cpu::combine(base, rows, order) : cuda::combine(base, rows, order);
 }
 
 }  // namespace assay::impl::permute

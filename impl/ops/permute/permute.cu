@@ -19,7 +19,7 @@ __device__ void walk(std::int64_t slot_count, const std::int32_t* experts, std::
   for (std::int64_t s = begin + lane; s < begin + chunk; s += 32) {
     const std::int32_t expert = s < slot_count ? experts[s] : -1;
     const unsigned alike = __match_any_sync(0xffffffffu, expert);
-    if (expert >= 0) place(s, expert, mine[expert] + __popc(alike & ((1u << lane) - 1)));
+    if (s < slot_count) place(s, expert, expert < 0 ? -1 : mine[expert] + __popc(alike & ((1u << lane) - 1)));
     __syncwarp();
     if (expert >= 0 && __ffs(static_cast<int>(alike)) - 1 == lane) mine[expert] += __popc(alike);
     __syncwarp();
@@ -63,7 +63,7 @@ __global__ void place_kernel(std::int64_t slot_count, std::int64_t X,
   for (std::int64_t e = threadIdx.x; e < X; e += 32) mine[e] = counts[blockIdx.x * X + e];
   __syncwarp();
   walk(slot_count, experts, mine, [&](std::int64_t s, std::int32_t, std::int32_t row) {
-    slots[row] = static_cast<std::int32_t>(s);
+    if (row >= 0) slots[row] = static_cast<std::int32_t>(s);
     rows[s] = row;
   });
 }
@@ -133,10 +133,12 @@ __global__ void combine_kernel(const T* __restrict__ base, const T* __restrict__
   using V = Vector<T, width>;
   const std::int64_t n = blockIdx.x;
   for (std::int64_t i = threadIdx.x; i < D / width; i += blockDim.x) {
-    const V first = reinterpret_cast<const V*>(base + n * D)[i];
-    Math<T> sum[width];
+    Math<T> sum[width] = {};
+    if (base) {
+      const V first = reinterpret_cast<const V*>(base + n * D)[i];
 #pragma unroll
-    for (int k = 0; k < width; ++k) sum[k] = widen(first.element[k]);
+      for (int k = 0; k < width; ++k) sum[k] = widen(first.element[k]);
+    }
 #pragma unroll 4
     for (std::int64_t a = 0; a < A; ++a) {
       const std::int64_t row = rows[n * A + a];

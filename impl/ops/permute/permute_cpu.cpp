@@ -18,12 +18,13 @@ Order order(const at::Tensor& experts, std::int64_t count) {
   auto *slot_of = out.slots.data_ptr<std::int32_t>(), *row_of = out.rows.data_ptr<std::int32_t>(),
        *ends = out.ends.data_ptr<std::int32_t>();
   std::vector<std::int32_t> next(static_cast<std::size_t>(count) + 1, 0);
-  for (std::int64_t s = 0; s < slots; ++s) ++next[static_cast<std::size_t>(expert[s]) + 1];
+  for (std::int64_t s = 0; s < slots; ++s)
+    if (expert[s] >= 0) ++next[static_cast<std::size_t>(expert[s]) + 1];
   for (std::int64_t e = 0; e < count; ++e)
     ends[e] = next[static_cast<std::size_t>(e) + 1] += next[static_cast<std::size_t>(e)];
   for (std::int64_t s = 0; s < slots; ++s) {
-    row_of[s] = next[static_cast<std::size_t>(expert[s])]++;
-    slot_of[row_of[s]] = static_cast<std::int32_t>(s);
+    row_of[s] = expert[s] < 0 ? -1 : next[static_cast<std::size_t>(expert[s])]++;
+    if (row_of[s] >= 0) slot_of[row_of[s]] = static_cast<std::int32_t>(s);
   }
   return out;
 }
@@ -70,17 +71,17 @@ at::Tensor gather(const at::Tensor& x, const Order& order) {
 }
 
 at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order) {
-  const std::int64_t N = base.size(0), D = base.size(1), A = order.rows.size(1);
-  at::Tensor out = at::empty_like(base);
+  const std::int64_t N = order.rows.size(0), D = rows.size(1), A = order.rows.size(1);
+  at::Tensor out = at::empty({N, D}, rows.options());
   const auto* row_of = order.rows.const_data_ptr<std::int32_t>();
-  impl::cpu::with_element(base.scalar_type(), "combine", [&](auto element) {
+  impl::cpu::with_element(rows.scalar_type(), "combine", [&](auto element) {
     using T = decltype(element);
     using M = impl::cpu::Math<T>;
-    const T *bases = base.const_data_ptr<T>(), *from = rows.const_data_ptr<T>();
+    const T *bases = base.defined() ? base.const_data_ptr<T>() : nullptr, *from = rows.const_data_ptr<T>();
     T* to = out.data_ptr<T>();
     impl::cpu::for_rows(N, (A + 1) * D, [&](std::int64_t n) {
       for (std::int64_t d = 0; d < D; ++d) {
-        M sum = M(bases[n * D + d]);
+        M sum = bases ? M(bases[n * D + d]) : M(0);
         for (std::int64_t a = 0; a < A; ++a)
           if (const std::int64_t row = row_of[n * A + a]; row >= 0) sum += M(from[row * D + d]);
         to[n * D + d] = T(sum);

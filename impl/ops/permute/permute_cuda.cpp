@@ -48,9 +48,10 @@ at::Tensor gather(const at::Tensor& x, const Order& order) {
 }
 
 at::Tensor combine(const at::Tensor& base, const at::Tensor& rows, const Order& order) {
-  at::Tensor y = at::empty_like(base);
-  launch_combine(dtype_of(base), base.size(0), base.size(1), order.rows.size(1), base.const_data_ptr(),
-                 rows.const_data_ptr(), order.rows.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
+  at::Tensor y = at::empty({order.rows.size(0), rows.size(1)}, rows.options());
+  launch_combine(dtype_of(rows), y.size(0), y.size(1), order.rows.size(1),
+                 base.defined() ? base.const_data_ptr() : nullptr, rows.const_data_ptr(),
+                 order.rows.const_data_ptr<std::int32_t>(), y.data_ptr(), stream());
   return y;
 }
 

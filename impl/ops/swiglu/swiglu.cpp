@@ -34,7 +34,7 @@ at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation, Fo
 
 namespace {
 void check_weights(const at::Tensor& gate_up, const RowWeights& weights) {
-  TORCH_CHECK(weights.values.numel() == gate_up.size(0) && weights.slots.numel() == gate_up.size(0) &&
+  TORCH_CHECK(weights.values.numel() >= gate_up.size(0) && weights.slots.numel() == gate_up.size(0) &&
                   weights.values.scalar_type() == math_type(gate_up.scalar_type()),
               "swiglu: weights ", describe(weights.values), ", slots ", describe(weights.slots), " of ",
               describe(gate_up));

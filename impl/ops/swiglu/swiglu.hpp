@@ -19,8 +19,8 @@ at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation,
 
 /// A weight for each row, as a router gives them (spec/ops/router.md): row r's is values[slots[r]].
 struct RowWeights {
-  at::Tensor values;  ///< any shape of N entries, fp32 or fp64 (math_type)
-  at::Tensor slots;   ///< [N] int32, each of 0..N-1 once
+  at::Tensor values;  ///< any shape of at least N entries, fp32 or fp64 (math_type)
+  at::Tensor slots;   ///< [N] int32, places of `values`, none of them twice
 };
 
 /// The same, each row times its weight.

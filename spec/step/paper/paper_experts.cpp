@@ -65,11 +65,12 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   };
   order();
   if (on_gpu()) temporary("expert_counts", {(slots + sorted_chunk - 1) / sorted_chunk, X}, index_bytes);
+  if (drops_) {
+    const Tensor all_slots = out.slots, all_rows = out.rows, all_ends = out.ends;
+    order();
+    if (on_gpu()) temporary("first_rows", {3, B_, X}, index_bytes);
+  }
   if (expert_ranks() > 1) exchange_routing(site, out);
-  if (!drops_) return out;
-  const Tensor all_slots = out.slots, all_rows = out.rows, all_ends = out.ends;
-  order();
-  if (on_gpu()) temporary("first_rows", {3, B_, X}, index_bytes);
   return out;
 }
 
@@ -112,22 +113,29 @@ Operand PaperOps::router_gradient(const Site& site, Tensor d_weights, const Rout
 Operand PaperOps::permute(const Site& site, const Operand& x, const Routing& routing, Pass pass) {
   begin_op(site);
   read(x, ReadBy::forward);
-  match(site, x.rows, routing.rows.rows());
-  const Count bytes = (Count(x.rows) + routing.slots.rows()) * x.columns * element_;
+  match(site, x.rows, routing.group_rows().rows());
+  const Count bytes = (Count(x.rows) + routing.group_slots().rows()) * x.columns * element_;
   record(site, pass == Pass::forward ? StepPass::forward : StepPass::backward, {},
-         bytes + Count(routing.slots.rows()) * index_bytes);
-  return operand(value(site, {routing.slots.rows(), x.columns}));
+         bytes + Count(routing.group_slots().rows()) * index_bytes);
+  return operand(value(site, {routing.group_slots().rows(), x.columns}));
 }
 
 Tensor PaperOps::combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing,
                          Pass pass) {
   begin_op(site);
-  match(site, base.columns(), rows.columns());
-  match(site, rows.rows(), routing.slots.rows());
-  const Count added = Count(rows.rows()) * rows.columns();
+  match(site, rows.rows(), routing.group_slots().rows());
+  return added_up(site, base, rows, routing.group_rows().rows(), pass);
+}
+
+/// Rows of each of N tokens, added to `base` where that is defined.
+Tensor PaperOps::added_up(const Site& site, const Tensor& base, const Tensor& rows, std::int64_t N,
+                          Pass pass) {
+  if (base.defined()) match(site, base.columns(), rows.columns());
+  const Count added = Count(rows.rows()) * rows.columns(),
+              through = (base.defined() ? 2 : 1) * Count(N) * rows.columns();
   record(site, pass == Pass::forward ? StepPass::forward : StepPass::backward, {Count(0), added},
-         (2 * Count(base.rows()) * base.columns() + added) * element_ + Count(rows.rows()) * index_bytes);
-  return value(site, base.storage->shape);
+         (through + added) * element_ + Count(rows.rows()) * index_bytes);
+  return value(site, {N, rows.columns()});
 }
 
 /// Rows of all experts times the weights of theirs; `bytes` of all operands and the result.
@@ -157,7 +165,7 @@ Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight
   begin_op(site);
   read(x, ReadBy::forward);
   match(site, x.columns, weight.in);
-  match(site, x.rows, routing.slots.rows());
+  match(site, x.rows, routing.group_slots().rows());
   const std::int64_t out = weight.out / routing.group_ends().rows();
   record_grouped(site, StepPass::forward, x.rows, weight.in, out,
                  (Count(x.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
@@ -170,7 +178,7 @@ Tensor PaperOps::grouped_input_gradient(const Site& site, const Operand& dy, con
   read(dy, ReadBy::forward);
   const std::int64_t out = weight.out / routing.group_ends().rows();
   match(site, dy.columns, out);
-  match(site, dy.rows, routing.slots.rows());
+  match(site, dy.rows, routing.group_slots().rows());
   record_grouped(site, StepPass::input_gradient, dy.rows, out, weight.in,
                  (Count(dy.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
   return grouped_product(site.gradient, site.gradient_purpose, dy.rows, out, weight.in);
@@ -199,7 +207,7 @@ Operand PaperOps::weighted_gate(const Site& site, const Tensor& gate_up, const R
                                 const Weight& down, ReadBy) {
   begin_op(site);
   const swiglu::Shape shape{.N = gate_up.rows(), .F = gate_up.columns() / 2};
-  match(site, shape.N, routing.slots.rows());
+  match(site, shape.N, routing.group_slots().rows());
   match(site, shape.F, down.in);
   record(site, StepPass::forward, swiglu::weighted_forward_flops(shape, swiglu::activation_of(s_.model.mlp)),
          swiglu::weighted_forward_bytes(shape, element_, statistic_, index_bytes));
@@ -224,7 +232,7 @@ step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site
     write(d_gated);
     kept = operand(d_gated);
   }
-  if (drops_) temporary("dropped_slots", routing.rows.storage->shape, 1);
+  if (drops_) temporary("dropped_slots", routing.group_rows().storage->shape, 1);
   return {operand(gate_up), std::move(kept), std::move(d_weights)};
 }
 

@@ -84,8 +84,12 @@ struct Attention {
 struct Routing {
   Tensor scores, experts, weights, counts, lse, slots, rows, ends;
   Tensor logits;  ///< where they are kept
-  /// Of several expert ranks: rows that came here, their weights, and the ends of this rank's experts.
-  Tensor arrived_slots, arrived_rows, arrived_weights, own_ends;
+  /// Of several expert ranks: where this rank's tokens go; rows, weights and ends of those that came here.
+  Tensor visit_slots, visit_rows, visit_ends, arrived_weights, arrived_slots, arrived_rows, own_ends;
+  Tensor behind_arrived;  ///< room behind arrived_slots, of choices of other ranks
+  bool defined() const { return experts.defined(); }
+  const Tensor& group_slots() const { return own_ends.defined() ? arrived_slots : slots; }
+  const Tensor& group_rows() const { return own_ends.defined() ? arrived_rows : rows; }
   const Tensor& group_ends() const { return own_ends.defined() ? own_ends : ends; }
   const Tensor& row_weights() const { return own_ends.defined() ? arrived_weights : weights; }
 };
@@ -246,11 +250,11 @@ class PaperOps {
   Operand router_gradient(const Site& site, Tensor d_weights, const Routing& routing, const Weight& router);
   Operand permute(const Site& site, const Operand& x, const Routing& routing, Pass pass);
   Tensor combine(const Site& site, const Tensor& base, const Tensor& rows, const Routing& routing, Pass pass);
-  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing);
-  Operand by_expert(const Site& site, Operand x, const Routing& routing, Pass pass);
-  Tensor by_arrival(const Site& site, Tensor rows, const Routing& routing, Pass pass);
-  Pending<Tensor> begin_return(const Site& site, Tensor rows, const Routing& routing);
-  Tensor by_slot(const Site& site, Tensor of_rows, const Routing& routing);
+  Pending<Operand> begin_dispatch(const Site& site, Operand x, const Routing& routing, Pass pass);
+  Pending<Tensor> begin_return(const Site& site, Tensor of_arrived, const Routing& routing);
+  Tensor add_returned(const Site& site, const Tensor& base, const Tensor& returned, const Routing& routing,
+                      Pass pass);
+  Tensor returned_weights(const Site& site, Tensor of_choices, const Routing& routing);
   Tensor grouped_linear(const Site& site, const Operand& x, const Weight& weight, const Routing& routing);
   Tensor grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                 const Routing& routing);
@@ -303,7 +307,7 @@ class PaperOps {
   Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                          std::int64_t out);
   void exchange_routing(const Site& site, Routing& routing);
-  Tensor sorted(const Site& site, const Tensor& rows, const Routing& routing, Pass pass);
+  Tensor added_up(const Site& site, const Tensor& base, const Tensor& rows, std::int64_t N, Pass pass);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
 
   /// Starts a call of the template; records until the next belong to it.

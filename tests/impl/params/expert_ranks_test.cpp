@@ -270,7 +270,8 @@ TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
   });
 }
 
-/// With even routing a rank takes what the plan says; a rank alone gets what it sends.
+/// Where every token visits all experts, and so all ranks, a rank takes what the plan says; a rank alone gets
+/// what it sends.
 RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
                .micro = *rc::gen::inRange<std::int64_t>(1, 5),
@@ -280,6 +281,7 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   spec::ModelSpec model = tests::case_model(c);
   model.context = *rc::gen::inRange<std::int64_t>(4, 24);
+  model.experts->active = model.experts->count, model.experts->active_groups = model.experts->groups;
   const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
   const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
                                        tests::Documents::whole, tests::Ignored::some, c.seed);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -118,7 +119,7 @@ inline impl::run::StepSettings layout_settings(const LayoutCase& c) {
   settings.balance = 0.3, settings.router_z = 0.05, settings.bias_rate = 0.125;
   settings.balance_of_batch =
       c.order.empty() && c.seed % 2 == 1;  // the order of forward passes matters to it
-  settings.capacity = c.expert > 1 || c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
+  settings.capacity = c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
   return settings;
 }
 
@@ -250,8 +251,35 @@ inline at::Tensor whole_model(StepRunner& runner, at::Tensor impl::ParameterBuff
   return out;
 }
 
-/// The bytes of a step by the formula, in fp64. All-to-alls: a mean over the ranks of an expert group.
-inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, StepRunner& runner) {
+/// Pairs of a token and an expert rank that holds one of its experts, by the reference's routers, over sparse
+/// layers and micro-batches. A dropped choice leads nowhere.
+inline Count visits_of(const reference::Parameters<double>& parameters, const spec::ModelSpec& model,
+                       const std::vector<reference::Batch>& micro_batches, std::int64_t ranks,
+                       std::optional<double> capacity_factor) {
+  std::int64_t visits = 0;
+  for (const reference::Batch& batch : micro_batches) {
+    const auto forward = reference::model::forward(parameters, model, batch, {.normalizer = 1, .z_loss = 0},
+                                                   {}, capacity_factor);
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      if (!model.sparse(layer)) continue;
+      const auto& experts = forward.blocks[static_cast<std::size_t>(layer)].experts;
+      const std::int64_t A = model.experts->active, each = model.experts->count / ranks;
+      for (std::int64_t n = 0; n < batch.B * batch.T; ++n) {
+        std::set<std::int64_t> visited;
+        for (std::int64_t a = 0; a < A; ++a) {
+          const auto slot = static_cast<std::size_t>(n * A + a);
+          if (experts.plan.rows[slot] >= 0) visited.insert(experts.router.chosen[slot] / each);
+        }
+        visits += static_cast<std::int64_t>(visited.size());
+      }
+    }
+  }
+  return visits;
+}
+
+/// The bytes of a step by the formula, in fp64; `visits` of this rank's tokens.
+inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, StepRunner& runner,
+                               const Count& visits) {
   const spec::ModelSpec model = case_model(c);
   const impl::ParameterBuffers& buffers = runner.buffers();
   const spec::StepTraffic traffic{.accumulation = c.accumulation,
@@ -273,7 +301,7 @@ inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, 
     formula.experts =
         spec::expert_data_volume(spec::expert_layout(layout, c.expert), buffers.experts->partition, traffic);
     formula.expert_group = spec::expert_volume(model, c.expert,
-                                               {.tokens = c.micro * case_tokens(c),
+                                               {.visits = visits,
                                                 .accumulation = c.accumulation,
                                                 .recompute = c.recompute,
                                                 .activation_bytes = 8,
@@ -315,11 +343,10 @@ inline bool same_router_biases(const impl::ParameterBuffers& buffers,
 }
 
 /// Of what the ranks of a group counted. Collective.
-inline Count mean_over(impl::Communicator& group, const Count& bytes) {
-  if (group.size() == 1) return bytes;
+inline Count sum_over(impl::Communicator& group, const Count& bytes) {
   std::int64_t all = 0;
   for (const std::string& each : group.all_gather(std::to_string(bytes.to_int64()))) all += std::stoll(each);
-  return Count(all).divided_exactly_by(group.size());
+  return Count(all);
 }
 
 inline std::string by_collective(const spec::Volume& volume) {
@@ -383,6 +410,11 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     const auto micro_batches = for_reference(whole, c, layout.ranks);
     const auto before =
         reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes, balancing);
+    const std::int64_t data_rank = runner.groups().data().rank();
+    const Count visits = c.expert == 1
+                             ? Count(0)
+                             : visits_of(state.parameters, model, dealt(whole, c, layout.ranks, data_rank),
+                                         c.expert, balancing.capacity_factor);
     const auto expected = reference::train_step(state, model, micro_batches,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,
@@ -393,10 +425,12 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                                  .balancing = balancing},
                                                 3e-3, recipes);
     volume = {};
-    const auto result = runner.step(dealt(whole, c, layout.ranks, runner.groups().data().rank()),
+    const auto result = runner.step(dealt(whole, c, layout.ranks, data_rank),
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
-    const spec::Volume formula = formula_of(c, layout, runner);
-    volume.all_to_all = mean_over(runner.groups().expert(), volume.all_to_all);
+    spec::Volume formula = formula_of(c, layout, runner, visits);
+    // A rank sends its own tokens, and sends back those of others: a group's ranks together as the formula.
+    formula.all_to_all = sum_over(runner.groups().expert(), formula.all_to_all);
+    volume.all_to_all = sum_over(runner.groups().expert(), volume.all_to_all);
     // Weights are gathered as often as their block is asked for anew: other orders ask otherwise.
     if (c.order.empty() && volume != formula && found.empty())
       found = where + "bytes " + by_collective(volume) + "; the formula has " + by_collective(formula);

@@ -99,7 +99,8 @@ struct Block {
         [](const at::Tensor& vector) { return vector; });
     TensorOps ops = make_ops();
     at::Tensor dx = at::ones_like(x);
-    spec::step::decoder_backward(ops, 1, dx, {}, weights(), into.decoder, std::move(saved));
+    const BlockActivations* below = nullptr;
+    spec::step::decoder_backward(ops, 1, below, dx, {}, weights(), into.decoder, std::move(saved));
   }
 
   spec::ModelSpec model;

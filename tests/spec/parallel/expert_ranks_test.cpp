@@ -100,18 +100,21 @@ RC_GTEST_PROP(ExpertRanksSpec, AGroupHoldsTheModelOnce, ()) {
   for (const int times : held) RC_ASSERT(times == 1);
 }
 
-/// By hand: 2 sparse layers, 3 micro-batches of 10 tokens that visit 2 experts: 60 rows of 16 entries of 4
-/// bytes a pass and exchange.
+/// By hand: 2 sparse layers and 3 micro-batches of 10 tokens that choose 2 experts, 47 times on two ranks and
+/// else on one: 107 visits of rows of 16 entries and of 2 choices, with numbers and weights of 4 bytes each.
 TEST(ExpertRanksSpec, VolumeByHand) {
   const auto volume = [](Recompute recompute) {
-    return expert_volume(example(), 4, {.tokens = 10, .accumulation = 3, .recompute = recompute}).all_to_all;
+    return expert_volume(example(), 4, {.visits = 107, .accumulation = 3, .recompute = recompute}).all_to_all;
   };
-  const std::int64_t rows = 2 * 60 * 16 * 4, weights = 2 * 60 * 4, counts = 2 * 3 * 8 * 4;
-  EXPECT_EQ(volume(Recompute::none), Count(4 * rows + 2 * weights + counts));
-  EXPECT_EQ(volume(Recompute::norms_swiglu), Count(5 * rows + 2 * weights + counts));
-  EXPECT_EQ(volume(Recompute::block), Count(6 * rows + 3 * weights + 2 * counts));
-  EXPECT_EQ(expert_volume(example(), 1, {.tokens = 10}), Volume{});
-  EXPECT_EQ(expert_volume(example(), 4, {.tokens = 10}).all_gather, Count(4 * 8)) << "sums of squares";
+  const std::int64_t rows = 107 * 16 * 4, choices = 107 * 2 * (4 + 4), weights = 107 * 2 * 4,
+                     counts = 2 * 3 * 4 * 2 * 4;
+  EXPECT_EQ(volume(Recompute::none), Count(4 * rows + choices + weights + counts));
+  EXPECT_EQ(volume(Recompute::norms_swiglu), Count(5 * rows + choices + weights + counts));
+  EXPECT_EQ(volume(Recompute::block), Count(6 * rows + 2 * choices + weights + 2 * counts));
+  EXPECT_EQ(most_visits(example(), 4, 10, 3), Count(2 * 3 * 10 * 2))
+      << "each of 2 choices on a rank of its own";
+  EXPECT_EQ(expert_volume(example(), 1, {.visits = 107}), Volume{});
+  EXPECT_EQ(expert_volume(example(), 4, {.visits = 107}).all_gather, Count(4 * 8)) << "sums of squares";
 }
 
 /// Experts' gradients are summed over the ranks that hold the same ones, and over no others.

@@ -132,12 +132,13 @@ TEST(PaperSpec, ASparseBlocksPeakByHand) {
   EXPECT_EQ(at(StepOp::swiglu, 1).before, Count(4 * gate));
   EXPECT_EQ(at(StepOp::swiglu, 1).most, Count(4 * gate));                      // in place
   EXPECT_EQ(at(StepOp::experts, 3).most, Count(4 * gate));                     // weight gradient of down
-  EXPECT_EQ(at(StepOp::router, 2).before, Count(4 * (entry + slots)));         // d_weights is left
-  EXPECT_EQ(at(StepOp::router, 2).most, Count(4 * (entry + slots + logits)));  // d_logits
-  EXPECT_EQ(at(StepOp::router, 3).before, Count(4 * (entry + logits)));        // input gradient
-  EXPECT_EQ(at(StepOp::router, 3).most, Count(4 * (entry + logits + D)));      // d_normed
-  const std::int64_t fullest = entry + logits + D + rows + D;                  // d_rows, and the sum
-  EXPECT_EQ(at(StepOp::experts, 4).most, Count(4 * (fullest - D)));            // input gradient of gate_up
+  const std::int64_t left = entry + rows;                                     // d_rows
+  EXPECT_EQ(at(StepOp::experts, 4).most, Count(4 * (left + slots)));          // input gradient of gate_up
+  EXPECT_EQ(at(StepOp::router, 2).before, Count(4 * (left + slots)));         // d_weights is there still
+  EXPECT_EQ(at(StepOp::router, 2).most, Count(4 * (left + slots + logits)));  // d_logits
+  EXPECT_EQ(at(StepOp::router, 3).before, Count(4 * (left + logits)));        // input gradient
+  EXPECT_EQ(at(StepOp::router, 3).most, Count(4 * (left + logits + D)));      // d_normed
+  const std::int64_t fullest = left + logits + D + D;                         // and the sum
   EXPECT_EQ(at(StepOp::permute, 3).most, Count(4 * fullest));
   for (const paper::OpMemory& each : trace.memory) EXPECT_LE(each.most, Count(4 * fullest));
   // x_mid is gone, the norm's value stands where its gradient was.
@@ -603,11 +604,13 @@ RC_GTEST_PROP(PaperSpec, ExpertRanksMoveWhatTheFormulaSays, ()) {
     RC_ASSERT(each.kind == paper::Collective::all_to_all);
     on_paper += static_cast<std::int64_t>(each.calls) * each.bytes;
   }
-  RC_ASSERT(on_paper == expert_volume(model, e,
-                                      {.tokens = setting.micro * setting.sequence_length,
-                                       .accumulation = setting.micro_batches,
-                                       .recompute = setting.recompute})
-                            .all_to_all);
+  RC_ASSERT(on_paper ==
+            expert_volume(model, e,
+                          {.visits = most_visits(model, e, setting.micro * setting.sequence_length,
+                                                 setting.micro_batches),
+                           .accumulation = setting.micro_batches,
+                           .recompute = setting.recompute})
+                .all_to_all);
   Setting alone = setting;
   alone.expert_ranks = 1;
   RC_ASSERT(paper::trace(setting).executed.executed() == paper::trace(alone).executed.executed());
