@@ -80,6 +80,13 @@ class Communicator {
   /// The calling thread waits for its current stream, and for the collectives that the stream waits for.
   /// Throws where a rank is gone, or stays away for longer than the engine's patience.
   virtual void settle() {}
+  /// `tensor` on the host, once the collective that fills it is done. The calling thread waits; on a GPU its
+  /// current stream does not, so what was given to that runs meanwhile. Throws as `settle`.
+  virtual at::Tensor received(Ticket ticket, const at::Tensor& tensor) {
+    wait(ticket);
+    settle();
+    return tensor.cpu();
+  }
 
   /// In place, complete on return as by `wait`.
   void all_reduce_sum(const at::Tensor& tensor) { wait(begin_all_reduce_sum(tensor)); }

@@ -188,16 +188,14 @@ class NcclCommunicator final : public Communicator {
   void wait(Ticket ticket) override { lane_.wait(ticket); }
   void wait_all() override { lane_.wait_all(); }
 
-  void settle() override {
-    at::cuda::CUDAEvent reached(cudaEventDisableTiming);
-    reached.record(c10::cuda::getCurrentCUDAStream(device_.index()));
-    const auto until = std::chrono::steady_clock::now() + patience;
-    for (int turn = 0; !reached.query(); ++turn) {
-      if (turn < 1000) continue;  // the usual end of a step is a matter of microseconds
-      require_alive(until);
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    require_alive(until);
+  void settle() override { await(c10::cuda::getCurrentCUDAStream(device_.index())); }
+
+  at::Tensor received(Ticket, const at::Tensor& tensor) override {
+    const c10::cuda::CUDAStreamGuard in_lane(lane_.stream());
+    at::Tensor host = at::empty(tensor.sizes(), tensor.options().device(at::kCPU).pinned_memory(true));
+    host.copy_(tensor, /*non_blocking=*/true);
+    await(lane_.stream());
+    return host;
   }
 
   std::vector<std::string> all_gather(const std::string& text) override { return control_->all_gather(text); }
@@ -221,6 +219,18 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
+  /// The calling thread waits for what `stream` was given so far.
+  void await(const c10::cuda::CUDAStream& stream) {
+    at::cuda::CUDAEvent reached(cudaEventDisableTiming);
+    reached.record(stream);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (int turn = 0; !reached.query(); ++turn) {
+      if (turn < 1000) continue;  // the usual end of a step is a matter of microseconds
+      require_alive(until);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    require_alive(until);
+  }
   void require_held() const {
     if (family_->released)
       throw UserError(ExitCode::peer_lost,

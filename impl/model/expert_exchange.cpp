@@ -14,9 +14,10 @@ namespace {
 using Counts = std::vector<std::int64_t>;
 
 Counts column(const at::Tensor& counts, std::int64_t of) {
-  const at::Tensor values = counts.select(1, of).contiguous();
-  const auto* first = values.const_data_ptr<std::int64_t>();
-  return {first, first + values.numel()};
+  const auto entries = counts.accessor<std::int32_t, 2>();
+  Counts out;
+  for (std::int64_t r = 0; r < counts.size(0); ++r) out.push_back(entries[r][of]);
+  return out;
 }
 
 std::int64_t sum_of(const Counts& counts) {
@@ -25,60 +26,59 @@ std::int64_t sum_of(const Counts& counts) {
   return sum;
 }
 
-/// Lengths of the groups that end at `ends`.
-at::Tensor lengths(const at::Tensor& ends) { return at::diff(ends, 1, 0, at::zeros({1}, ends.options())); }
-
-/// Begins to send the rows of `from` and to receive as many as `received` says.
+/// Begins to send the first rows of `from`, as many as `sent` says, and to receive as many as `received`.
 TensorOps::Pending<at::Tensor> begin_rows(Communicator& ranks, at::Tensor from, const Counts& sent,
                                           const Counts& received) {
   std::vector<std::int64_t> shape = from.sizes().vec();
   shape.front() = sum_of(received);
   at::Tensor into = at::empty(shape, from.options());
-  const auto ticket = ranks.begin_all_to_all(from, sent, into, received);
+  const auto ticket = ranks.begin_all_to_all(from.narrow(0, 0, sum_of(sent)), sent, into, received);
   return {std::move(into), std::move(from), ticket, &ranks};
 }
 }  // namespace
 
-/// Which tokens go where, and the choices and weights of those that come here. The host learns how many,
-/// since it allocates what arrives: only the routing says how many there are.
-void TensorOps::exchange_routing(Routing& routing) {
-  Communicator& ranks = *context_.experts;
-  const std::int64_t e = ranks.size(), each = model().experts->count / e, A = model().experts->active;
-  at::Tensor chosen = routing.choice.experts;
-  if (drops()) chosen = chosen.masked_fill(routing.order.rows.lt(0), -1);
-  Visits& visits = routing.visits.emplace();
+permute::Choices TensorOps::choices(const Routing& routing) const {
+  return {.experts = routing.choice.experts,
+          .rows = drops() ? routing.order.rows : at::Tensor(),
+          .weights = routing.choice.weights,
+          .ranks = expert_ranks(),
+          .each = model().experts->count / expert_ranks()};
+}
 
-  const at::Tensor all_ranks = at::arange(e, chosen.options());
-  const at::Tensor visited = at::div(chosen, each, "floor").unsqueeze(2).eq(all_ranks).any(1);
-  visits.by_rank = permute::order(at::where(visited, all_ranks, -1).to(at::kInt), e);
-  // Tokens, and choices of experts, by the rank that they are for.
-  const at::Tensor mine = at::stack({lengths(visits.by_rank.ends),
-                                     lengths(routing.order.ends.view({e, each}).select(1, each - 1))},
-                                    1),
-                   theirs = at::empty_like(mine);
-  const Counts one_of_each(static_cast<std::size_t>(e), 1);
-  ranks.wait(ranks.begin_all_to_all(mine, one_of_each, theirs, one_of_each));
-  ranks.settle();  // a rank that is gone is an error here, and no wait without end
-  const at::Tensor counts = at::stack({mine, theirs}).to(at::kLong).cpu();
+/// Begins to exchange how many tokens and choices go where. Only the routing says how many arrive, and the
+/// host allocates what arrives, so it has to learn the numbers; what they do not decide is made meanwhile.
+void TensorOps::begin_routing(Routing& routing) {
+  Communicator& ranks = *context_.experts;
+  const permute::Choices chosen = choices(routing);
+  Visits& visits = *(routing.visits = std::make_shared<Visits>());
+  visits.by_rank = permute::by_rank(chosen);
+  visits.counts = at::empty({2, ranks.size(), 2}, chosen.experts.options());
+  permute::count_visits(chosen, visits.by_rank, routing.order.ends, visits.counts[0]);
+  const Counts one_of_each(static_cast<std::size_t>(ranks.size()), 1);
+  visits.counted = ranks.begin_all_to_all(visits.counts[0], one_of_each, visits.counts[1], one_of_each);
+  visits.packed = permute::packed_choices(chosen, visits.by_rank);
+}
+
+/// Begins to send the choices of the tokens that go elsewhere. A rank that is gone is an error here, and no
+/// wait without end.
+TensorOps::Pending<at::Tensor> TensorOps::begin_choices(const Routing& routing) {
+  Visits& visits = *routing.visits;
+  const at::Tensor counts = context_.experts->received(visits.counted, std::exchange(visits.counts, {}));
   visits.sent = column(counts[0], 0);
   visits.received = column(counts[1], 0);
+  visits.rows = sum_of(column(counts[1], 1));
   visits.by_rank.slots = visits.by_rank.slots.narrow(0, 0, sum_of(visits.sent));
+  return begin_rows(*context_.experts, std::exchange(visits.packed, {}), visits.sent, visits.received);
+}
 
-  // Weights and choices travel as one row of integers; experts have the numbers that they have there, those
-  // of other ranks -1.
-  const at::Tensor& slots = visits.by_rank.slots;
-  const at::Tensor tokens = at::div(slots, e, "floor"), first = slots.remainder(e).mul(each).unsqueeze(1),
-                   there = chosen.index_select(0, tokens).sub(first),
-                   named = at::where(there.ge(0).logical_and(there.lt(each)), there, -1).to(at::kInt),
-                   weights = routing.choice.weights.index_select(0, tokens).view(at::kInt),
-                   arrived =
-                       wait(begin_rows(ranks, at::cat({weights, named}, 1), visits.sent, visits.received));
-  visits.weights = arrived.narrow(1, 0, weights.size(1))
-                       .clone(at::MemoryFormat::Contiguous)
-                       .view(routing.choice.weights.scalar_type());
-  visits.order =
-      permute::order(arrived.narrow(1, weights.size(1), A).clone(at::MemoryFormat::Contiguous), each);
-  visits.order.slots = visits.order.slots.narrow(0, 0, sum_of(column(counts[1], 1)));
+/// The order of the rows of what came here.
+void TensorOps::order_arrived(const Routing& routing, const Tensor& packed) {
+  Visits& visits = *routing.visits;
+  auto [experts, weights] =
+      permute::unpacked_choices(packed, routing.choice.weights.scalar_type(), routing.choice.experts.size(1));
+  visits.weights = std::move(weights);
+  visits.order = permute::order(experts, model().experts->count / expert_ranks());
+  visits.order.slots = visits.order.slots.narrow(0, 0, visits.rows);
 }
 
 TensorOps::Pending<TensorOps::Operand> TensorOps::begin_dispatch(const Site& site, Operand x,
@@ -87,7 +87,10 @@ TensorOps::Pending<TensorOps::Operand> TensorOps::begin_dispatch(const Site& sit
   TORCH_CHECK(!x.quantised(), "rows in FP8 are not sent to other expert ranks");
   const Visits& visits = *routing.visits;
   Tensor leaving = run(site, {}, [&] { return permute::gather(x.value, visits.by_rank, pass); });
+  std::optional<Pending<Tensor>> arriving;
+  if (visits.packed.defined()) arriving = begin_choices(routing);
   Pending<Tensor> pending = begin_rows(*context_.experts, std::move(leaving), visits.sent, visits.received);
+  if (arriving) order_arrived(routing, wait(std::move(*arriving)));
   return {{std::move(pending.value), {}}, std::move(pending.source), pending.ticket, pending.ranks};
 }
 
@@ -105,17 +108,8 @@ at::Tensor TensorOps::add_returned(const Site& site, const Tensor& base, const T
 
 at::Tensor TensorOps::returned_weights(const Site& site, Tensor of_choices, const Routing& routing) {
   if (expert_ranks() == 1) return of_choices;
-  return run(site, {}, [&] {
-    const at::Tensor& chosen = routing.choice.experts;
-    const std::int64_t A = chosen.size(1), each = model().experts->count / expert_ranks();
-    const at::Tensor row =
-                         routing.visits->by_rank.rows.gather(1, at::div(chosen, each, "floor").to(at::kLong)),
-                     choice = row.mul(A).add(at::arange(A, row.options()));
-    // A dropped choice went nowhere.
-    const at::Tensor sent = drops() ? choice.clamp_min(0) : choice;
-    at::Tensor out = of_choices.view({-1}).index_select(0, sent.view({-1})).view(chosen.sizes());
-    return drops() ? out.masked_fill_(routing.order.rows.lt(0), 0) : out;
-  });
+  return run(site, {},
+             [&] { return permute::by_choice(of_choices, choices(routing), routing.visits->by_rank); });
 }
 
 }  // namespace assay::impl

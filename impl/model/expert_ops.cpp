@@ -26,7 +26,7 @@ TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const We
     }
     return Routing{std::move(choice), std::move(order), {}};
   });
-  if (expert_ranks() > 1) exchange_routing(routing);
+  if (expert_ranks() > 1) begin_routing(routing);
   return routing;
 }
 

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "impl/ops/linear/linear.hpp"
 #include "impl/ops/normalizer.hpp"
 #include "impl/ops/permute/permute.hpp"
+#include "impl/ops/permute/visits.hpp"
 #include "impl/ops/quantise/quantise.hpp"
 #include "impl/ops/rope/rope.hpp"
 #include "impl/ops/router/router.hpp"
@@ -84,15 +86,20 @@ class TensorOps {
   /// Of M tokens that visit this rank's experts, in the order of the expert ranks that they come from, and of
   /// this rank's tokens where they go.
   struct Visits {
+    permute::Order by_rank;  ///< what is sent
+    at::Tensor packed;       ///< what goes before it; undefined once that was sent
+    at::Tensor counts;       ///< int32 [2, e, 2] to each rank and from each: tokens, and choices of experts
+    Communicator::Ticket counted = 0;
+    // From the first dispatch on:
     std::vector<std::int64_t> sent, received;  ///< tokens to and from each rank
-    permute::Order by_rank;  ///< what is sent: slot n e + r has a row where token n visits rank r
-    permute::Order order;    ///< of what came: rows by expert of this rank; choices of other ranks have none
-    at::Tensor weights;      ///< [M, A] of what came
+    std::int64_t rows = 0;                     ///< that this rank's experts have
+    permute::Order order;  ///< of what came: rows by expert of this rank; choices of other ranks have none
+    at::Tensor weights;    ///< [M, A] of what came
   };
   struct Routing {
-    router::Choice choice;         ///< of this rank's tokens
-    permute::Order order;          ///< of their rows, by expert of the model
-    std::optional<Visits> visits;  ///< of several expert ranks
+    router::Choice choice;           ///< of this rank's tokens
+    permute::Order order;            ///< of their rows, by expert of the model
+    std::shared_ptr<Visits> visits;  ///< of several expert ranks
     bool defined() const { return choice.experts.defined(); }
     /// Of the rows that this rank's experts work on.
     const permute::Order& rows() const { return visits ? visits->order : order; }
@@ -243,7 +250,10 @@ class TensorOps {
 
  private:
   bool drops() const { return auxiliary_.capacity > 0; }
-  void exchange_routing(Routing& routing);
+  permute::Choices choices(const Routing& routing) const;
+  void begin_routing(Routing& routing);
+  Pending<Tensor> begin_choices(const Routing& routing);
+  void order_arrived(const Routing& routing, const Tensor& packed);
   /// Runs `op` for `site`, which its GEMMs count for. It writes over `overwritten` beside its results.
   template <class Op>
   auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {

@@ -249,13 +249,15 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
                                              std::move(attention));
 }
 
-/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward.
+/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward;
+/// `left` is what experts_backward left.
 /// Returned is the gradient of the block's input on its way to where the block `below`, null behind the first
 /// one, reads it: to all tensor ranks, or to the ranks of its experts.
 template <OpSet Ops>
 Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, typename Ops::Tensor& dx,
-                                  Gathering<Ops> upstream, const DecoderWeights<Ops>& weights,
-                                  const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+                                  Gathering<Ops> upstream, FirstGradient<Ops> left,
+                                  const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                                  BlockActivations<Ops>& saved) {
   const bool overlaps = ops.tensor_ranks() > 1;
   Gathering<Ops> forward_rows, input_gradient;
   if (overlaps)
@@ -266,6 +268,9 @@ Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, 
       attention_gradient(ops, dx, std::move(upstream), weights, gradients, saved, output);
   if (weights.key_value_down.defined()) {
     latent_backward(ops, dx, std::move(d_qkv), weights, gradients, saved);
+    if (below && ops.expert_ranks() > 1 && below->routing.defined())
+      input_gradient = begin_upstream(ops, dx, weights, below->routing);
+    experts_first_gradient(ops, gradients, std::move(left));
     return input_gradient;
   }
   if (ops.model().qk_norm) {
@@ -290,6 +295,7 @@ Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, 
     input_gradient = begin_upstream(ops, dx, weights, below->routing);
   }
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
+  experts_first_gradient(ops, gradients, std::move(left));
   return input_gradient;
 }
 
@@ -308,12 +314,14 @@ Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, const BlockActivat
   }
   ops.moment("backward of block", block, ", MLP");
   Gathering<Ops> x_mid_gradient;
+  FirstGradient<Ops> left;
   if (weights.router.defined())
-    experts_backward(ops, dx, std::move(upstream), weights, gradients, saved);
+    left = experts_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   else
     x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");
-  return attention_backward(ops, below, dx, std::move(x_mid_gradient), weights, gradients, saved);
+  return attention_backward(ops, below, dx, std::move(x_mid_gradient), std::move(left), weights, gradients,
+                            saved);
 }
 
 }  // namespace assay::spec::step

@@ -108,19 +108,35 @@ Dispatching<Ops> begin_upstream(Ops& ops, const typename Ops::Tensor& dx, const 
                             Pass::backward);
 }
 
+/// What the gradient of the experts' first weights is made of. With several ranks it is left for the time in
+/// which the gradient of the block's input travels; with one nothing is left.
+template <OpSet Ops>
+struct FirstGradient {
+  typename Ops::Routing routing;
+  typename Ops::Operand d_gate_up, arrived;
+  Dispatching<Ops> arriving;  ///< where `arrived` was not kept
+};
+template <OpSet Ops>
+void experts_first_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, FirstGradient<Ops> of) {
+  if (!of.d_gate_up.defined()) return;
+  if (!of.arrived.defined()) of.arrived = ops.wait(std::move(of.arriving));
+  const typename Ops::Operand rows = ops.permute(site::permute, of.arrived, of.routing, Pass::backward);
+  of.arrived = {};
+  ops.grouped_weight_gradient(site::experts_gate_up, of.d_gate_up, rows, gradients.experts_gate_up,
+                              of.routing);
+}
+
 /// dx holds the gradient of the block's output and, on return, that of x_mid. `upstream`: dx on its way,
 /// where the block above has begun to send it.
 template <OpSet Ops>
-void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstream,
-                      const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                      BlockActivations<Ops>& saved) {
+FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstream,
+                                    const DecoderWeights<Ops>& weights,
+                                    const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   const bool travels = ops.expert_ranks() > 1;
-  const typename Ops::Routing routing = std::exchange(saved.routing, {});
+  FirstGradient<Ops> first{std::exchange(saved.routing, {}), {}, std::exchange(saved.arrived, {}), {}};
+  const typename Ops::Routing& routing = first.routing;
   if (!upstream.value.defined()) upstream = begin_upstream(ops, dx, weights, routing);
-  // What the first GEMM read: kept, or sent once more while the second one's gradient is computed.
-  typename Ops::Operand normed = std::exchange(saved.normed_mid, {}),
-                        arrived = std::exchange(saved.arrived, {});
-  Dispatching<Ops> arriving;
+  typename Ops::Operand normed = std::exchange(saved.normed_mid, {});
   SharedGradient<Ops> of_shared;
   const auto shared = [&] {
     if (weights.shared_gate_up.defined())
@@ -132,7 +148,7 @@ void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstr
       normed = ops.rms_norm(site::norm_mlp, saved.x_mid, weights.norm_mlp, weights.experts_gate_up,
                             ReadBy::weight_gradient)
                    .y;
-      arriving = ops.begin_dispatch(site::dispatch, normed, routing, Pass::backward);
+      first.arriving = ops.begin_dispatch(site::dispatch, normed, routing, Pass::backward);
     }
     shared();
   }
@@ -149,12 +165,6 @@ void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstr
     gate.gated = {};
     dy = {};
   };
-  const auto gate_up_gradient = [&](const typename Ops::Operand& tokens) {
-    const typename Ops::Operand rows = ops.permute(site::permute, tokens, routing, Pass::backward);
-    ops.grouped_weight_gradient(site::experts_gate_up, gate.d_gate_up, rows, gradients.experts_gate_up,
-                                routing);
-    gate.d_gate_up = {};
-  };
   if (!travels) down_gradient();
   typename Ops::Tensor d_rows =
       ops.grouped_input_gradient(site::experts_gate_up, gate.d_gate_up, weights.experts_gate_up, routing);
@@ -168,11 +178,8 @@ void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstr
   if (of_shared.d_gate_up.defined())
     ops.add_residual(site::shared_gate_up, d_normed, std::exchange(of_shared.d_normed, {}));
   typename Ops::Operand d_shared = std::exchange(of_shared.d_gate_up, {});
-  d_normed = combined(
-      ops, site::combine_gradient, d_normed, std::exchange(d_rows, {}), routing, Pass::backward, [&] {
-        down_gradient();
-        gate_up_gradient(arrived.defined() ? std::exchange(arrived, {}) : ops.wait(std::move(arriving)));
-      });
+  d_normed = combined(ops, site::combine_gradient, d_normed, std::exchange(d_rows, {}), routing,
+                      Pass::backward, down_gradient);
   normed = ops.rms_norm_backward(site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp,
                                  saved.rstd_mid, dx, gradients.norm_mlp, weights.experts_gate_up,
                                  std::move(normed), ForwardValue::read);
@@ -181,7 +188,11 @@ void experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstr
   if (d_shared.defined())
     ops.linear_weight_gradient(site::shared_gate_up, d_shared, normed, gradients.shared_gate_up);
   d_shared = {};
-  if (!travels) gate_up_gradient(normed);
+  first.d_gate_up = std::move(gate.d_gate_up);
+  if (travels) return first;
+  first.arrived = std::move(normed);
+  experts_first_gradient(ops, gradients, std::move(first));
+  return {};
 }
 
 }  // namespace assay::spec::step

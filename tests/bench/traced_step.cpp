@@ -92,6 +92,12 @@ std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
 
 void print_kernels(const std::vector<TracedKernel>& kernels) {
   if (kernels.empty()) return;
+  if (const char* path = getenv("ASSAY_X_DUMP")) {
+    std::FILE* f = std::fopen(path, "w");
+    for (const TracedKernel& k : kernels)
+      std::fprintf(f, "%llu %llu %lld %.60s\n", (unsigned long long)(k.begin - kernels[0].begin), (unsigned long long)(k.end - kernels[0].begin), (long long)k.stream, k.name.c_str());
+    std::fclose(f);
+  }
   struct Sum {
     int calls = 0;
     double milliseconds = 0;
@@ -121,6 +127,7 @@ void print_kernels(const std::vector<TracedKernel>& kernels) {
 
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,
                        const spec::ModelSpec& model, const spec::Batch& batch, const spec::Layout& layout) {
+  if (config.expert_ranks > 1) return;  // experts and the rest are summed over ranks of their own
   const spec::Partition partition = spec::partition(spec::inventory(model), layout.shard_ranks);
   const bool rounded = config.dtype == Dtype::bf16;
   const std::int64_t weight = element_bytes(config.dtype),

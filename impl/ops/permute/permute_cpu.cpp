@@ -57,8 +57,9 @@ Order limited(const Order& all, const at::Tensor& experts, const at::Tensor& cho
 }
 
 at::Tensor gather(const at::Tensor& x, const Order& order) {
-  const std::int64_t D = x.size(1), A = order.rows.size(1), rows = order.slots.size(0);
-  at::Tensor out = at::empty({rows, D}, x.options());
+  const std::int64_t D = x.size(1), A = order.rows.size(1);
+  at::Tensor out = at::empty({order.slots.size(0), D}, x.options());
+  const std::int64_t rows = order.ends[-1].item<std::int32_t>();
   const auto* slots = order.slots.const_data_ptr<std::int32_t>();
   impl::cpu::with_element(x.scalar_type(), "permute", [&](auto element) {
     using T = decltype(element);

@@ -20,20 +20,17 @@ void PaperOps::exchange_routing(const Site& site, Routing& routing) {
                      weight = statistic_ / index_bytes;
   record(site, Collective::all_to_all, Count(2 * e) * index_bytes);
   record(site, Collective::all_to_all, Count(visits) * A * (index_bytes + statistic_));
-  const Tensor visited = temporary("visited", {N, e}, 1);
-  routing.visit_slots = make("visit_slots", Purpose::activations, {N * e}, index_bytes);
-  routing.visit_rows = make("visit_rows", Purpose::activations, {N, e}, index_bytes);
-  routing.visit_ends = make("visit_ends", Purpose::activations, {e}, index_bytes);
-  const Tensor tokens = temporary("sent_tokens", {visits}, index_bytes),
-               first = temporary("first_experts", {visits}, index_bytes),
-               there = temporary("experts_there", {visits, A}, index_bytes),
-               named = temporary("named_experts", {visits, A}, index_bytes),
-               weights = temporary("sent_weights", {visits, A}, statistic_);
+  {
+    const Tensor visited = temporary("visited", {N, e}, index_bytes);
+    routing.visit_slots = make("visit_slots", Purpose::activations, {N * e}, index_bytes);
+    routing.visit_rows = make("visit_rows", Purpose::activations, {N, e}, index_bytes);
+    routing.visit_ends = make("visit_ends", Purpose::activations, {e}, index_bytes);
+  }
   Tensor sent = temporary("sent_choices", {visits, A * (1 + weight)}, index_bytes);
   const Tensor arrived = temporary("arrived_choices", {visits, A * (1 + weight)}, index_bytes);
   sent = {};
+  const Tensor experts = temporary("arrived_experts", {visits, A}, index_bytes);
   routing.arrived_weights = make("arrived_weights", Purpose::activations, {visits, A}, statistic_);
-  const Tensor own = temporary("own_choices", {visits, A}, index_bytes);
   // Of all choices of what came, as many have rows here as this rank's tokens have.
   routing.arrived_slots = make("arrived_slots", Purpose::activations, {N * A}, index_bytes);
   routing.behind_arrived =
@@ -79,10 +76,7 @@ Tensor PaperOps::returned_weights(const Site& site, Tensor of_choices, const Rou
   begin_op(site);
   const Count choices = Count(routing.weights.rows()) * routing.weights.columns();
   record(site, StepPass::backward, {}, choices * (2 * statistic_ + index_bytes));
-  const std::vector<std::int64_t>& shape = routing.weights.storage->shape;
-  { const Tensor ranks = temporary("ranks_of_choices", shape, 4 * index_bytes); }
-  const Tensor places = temporary("places_of_choices", shape, 2 * index_bytes);
-  return make(site.statistic, site.purpose, shape, statistic_);
+  return make(site.statistic, site.purpose, routing.weights.storage->shape, statistic_);
 }
 
 }  // namespace assay::spec::paper

@@ -144,7 +144,7 @@ TEST(PaperSpec, ASparseBlocksPeakByHand) {
   // x_mid is gone, the norm's value stands where its gradient was.
   EXPECT_EQ(at(StepOp::router, 4).before, Count(4 * (entry + logits)));
   EXPECT_EQ(at(StepOp::permute, 4).most, Count(4 * (entry + logits + rows)));  // its rows once more
-  EXPECT_EQ(at(StepOp::experts, 5).before, Count(4 * (entry + logits + rows)));
+  EXPECT_EQ(at(StepOp::experts, 5).before, Count(4 * (entry + logits + rows - D)));  // the norm's value went
   // All of the mixture is gone, but for rstd_mid.
   EXPECT_EQ(at(StepOp::attention_output, 1).before, Count(4 * (entry - 2 * gated - routing - D)));
 }
