@@ -36,6 +36,9 @@ struct Setting {
   bool plain_attention = false;      ///< compute.attention=math: by plain GEMMs, whatever the shape
   bool flash_attention = false;      ///< compute.attention=flash, on a GPU
   bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
+  /// The GPU's grouped GEMM sums the gradients of experts' weights in fp32; else it makes them in bf16, and a
+  /// pass adds them.
+  bool grouped_sums = true;
   std::int64_t sms = 132;  ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
   router::Auxiliary auxiliary = {};   ///< losses whose gradients reach routers
   double capacity = 0;                ///< factor by which rows of an expert are limited; 0: none is dropped

@@ -92,12 +92,6 @@ std::vector<TracedKernel> traced_step(run::Trainer& trainer) {
 
 void print_kernels(const std::vector<TracedKernel>& kernels) {
   if (kernels.empty()) return;
-  if (const char* path = getenv("ASSAY_X_DUMP")) {
-    std::FILE* f = std::fopen(path, "w");
-    for (const TracedKernel& k : kernels)
-      std::fprintf(f, "%llu %llu %lld %.60s\n", (unsigned long long)(k.begin - kernels[0].begin), (unsigned long long)(k.end - kernels[0].begin), (long long)k.stream, k.name.c_str());
-    std::fclose(f);
-  }
   struct Sum {
     int calls = 0;
     double milliseconds = 0;

@@ -207,7 +207,6 @@ typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
     cutlass::KernelHardwareInfo info;
     ASSAY_CUDA_CHECK(cudaGetDevice(&info.device_id));
     info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(info.device_id);
-    if (const char* sms = getenv("ASSAY_X_SMS")) info.sm_count -= atoi(sms);
     return info;
   }();
   Arguments arguments{};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "impl/machine/host.hpp"
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "spec/memory/layouts_that_fit.hpp"
 #include "spec/memory/ranks_that_fit.hpp"
@@ -123,6 +124,7 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
   if (int count = 0; device.is_cuda() && cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
                                                                 device.index()) == cudaSuccess)
     setting.sms = count;
+  setting.grouped_sums = !device.is_cuda() || grouped_linear::cuda::has_kernels();
   return spec::memory::plan(setting);
 }
 

@@ -197,7 +197,8 @@ void PaperOps::grouped_weight_gradient(const Site& site, const Operand& dy, cons
   record_grouped(
       site, StepPass::weight_gradient, x.rows, dweight.in, out,
       Count(x.rows) * (dweight.in + out) * element_ + (dweight.starts ? 1 : 2) * weight * statistic_);
-  if (on_gpu() && s_.dtype == Dtype::bf16) temporary("d_experts", {dweight.out, dweight.in}, element_);
+  if (on_gpu() && s_.dtype == Dtype::bf16 && !s_.grouped_sums)
+    temporary("d_experts", {dweight.out, dweight.in}, element_);
   if (on_gpu() || s_.dtype != Dtype::bf16) return;
   const Tensor left = temporary("wide_left", {x.rows, out}, f32_bytes),
                right = temporary("wide_right", {x.rows, dweight.in}, f32_bytes);
