@@ -8,7 +8,7 @@
 #define ASSAY_HOST_DEVICE
 #endif
 
-namespace assay::impl::permute {
+namespace assay::impl::permute::rules {
 
 /// Pointers of Choices. `rows` may be null.
 struct ChoiceView {
@@ -62,4 +62,4 @@ ASSAY_HOST_DEVICE M by_choice(const ChoiceView& of, const std::int32_t* visits, 
   return r < 0 ? M(0) : of_visits[visits[s / of.A * of.ranks + r] * of.A + s % of.A];
 }
 
-}  // namespace assay::impl::permute
+}  // namespace assay::impl::permute::rules

@@ -12,7 +12,7 @@ namespace {
 const std::int32_t* words_of(const at::Tensor& x) {
   return static_cast<const std::int32_t*>(x.const_data_ptr());
 }
-ChoiceView view_of(const Choices& c) {
+rules::ChoiceView view_of(const Choices& c) {
   return {words_of(c.experts),
           c.rows.defined() ? words_of(c.rows) : nullptr,
           c.experts.size(0),
@@ -23,7 +23,7 @@ ChoiceView view_of(const Choices& c) {
 }  // namespace
 
 at::Tensor visited(const Choices& choices) {
-  const ChoiceView of = view_of(choices);
+  const rules::ChoiceView of = view_of(choices);
   at::Tensor out = at::empty({of.N, of.ranks}, choices.experts.options());
   launch_visited(of, out.data_ptr<std::int32_t>(), stream());
   return out;
@@ -36,7 +36,7 @@ void count_visits(const Choices& choices, const Order& by_rank, const at::Tensor
 }
 
 at::Tensor packed_choices(const Choices& choices, const Order& by_rank) {
-  const ChoiceView of = view_of(choices);
+  const rules::ChoiceView of = view_of(choices);
   const int words = choices.weights.element_size() == 8 ? 2 : 1;
   const std::int64_t most = by_rank.slots.size(0);
   at::Tensor out = at::empty({most, of.A * (words + 1)}, choices.experts.options());
@@ -55,7 +55,7 @@ Arrived unpacked_choices(const at::Tensor& packed, at::ScalarType weights, std::
 }
 
 at::Tensor by_choice(const at::Tensor& of_visits, const Choices& choices, const Order& by_rank) {
-  const ChoiceView of = view_of(choices);
+  const rules::ChoiceView of = view_of(choices);
   at::Tensor out = at::empty({of.N, of.A}, of_visits.options());
   launch_by_choice(of, words_of(by_rank.rows), of_visits.element_size() == 8, of_visits.const_data_ptr(),
                    out.mutable_data_ptr(), stream());
