@@ -9,6 +9,7 @@
 #include "impl/checkpoint/load_parameter.hpp"
 #include "impl/checkpoint/weight_folder.hpp"
 #include "impl/comm/refusal.hpp"
+#include "impl/params/slices.hpp"
 #include "spec/checkpoint/content_hash.hpp"
 #include "spec/error.hpp"
 

@@ -11,6 +11,7 @@
 #include "impl/checkpoint/parts.hpp"
 #include "impl/checkpoint/safetensors_file.hpp"
 #include "impl/comm/refusal.hpp"
+#include "impl/params/slices.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 

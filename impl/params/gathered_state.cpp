@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "impl/model/views.hpp"
+#include "impl/params/slices.hpp"
 
 namespace assay::impl {
 

@@ -9,6 +9,7 @@
 
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "impl/ops/init/init.hpp"
+#include "impl/params/slices.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {

@@ -409,6 +409,10 @@ void add_machine_and_run(std::vector<Key>& all) {
                         "Steps between checkpoints; 0: only at the end and when stopped"));
   all.push_back(integer("checkpoint.keep", &C::checkpoint_keep, 1, 1'000'000, "[checkpoints]",
                         "Newest committed checkpoints that are kept"));
+  all.push_back(choice<bool>(
+      "checkpoint.asynchronous", &C::checkpoint_asynchronous, {{"off", false}, {"on", true}},
+      "Whether steps go on while a checkpoint is written: the state is copied to the host first, which takes "
+      "memory of its size there, shared among the ranks; off, or where the host lacks it: steps wait"));
   all.push_back(validating(choice<bool>(
       "checkpoint.keep_best", &C::keep_best, {{"off", false}, {"on", true}},
       "Whether the run is saved whenever its validation loss is the lowest so far, and that checkpoint is "

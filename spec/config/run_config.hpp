@@ -95,7 +95,8 @@ struct RunConfig {
   std::string directory = "runs/tiny-llama";
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only at the end or on a stop
   std::int64_t checkpoint_keep = 2;
-  bool keep_best = false;  ///< beside these the checkpoint of the lowest validation loss
+  bool keep_best = false;               ///< beside these the checkpoint of the lowest validation loss
+  bool checkpoint_asynchronous = true;  ///< steps go on while a checkpoint is written
   Resume resume = Resume::never;
   std::string resume_path;
   std::int64_t log_every = 1;          ///< steps between printed lines; the record has every step

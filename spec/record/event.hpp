@@ -149,7 +149,13 @@ struct Checkpoint {
   std::int64_t step = 0;
   std::string path;
   std::int64_t bytes = 0;  ///< [B]
-  double seconds = 0;      ///< [s]
+  double seconds = 0;      ///< from its begin until it was committed [s]
+  // Absent in records of earlier versions.
+  std::optional<bool> asynchronous;        ///< steps went on while it was written
+  std::optional<double> copy_seconds;      ///< of the rank that took longest, from the device to the host [s]
+  std::optional<double> write_seconds;     ///< of the rank that took longest [s]
+  std::optional<double> delay_seconds;     ///< for which steps waited [s]
+  std::optional<std::int64_t> host_bytes;  ///< of the copies on all ranks' hosts [B]
   bool operator==(const Checkpoint&) const = default;
 };
 

@@ -147,6 +147,11 @@ void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
   field("path", checkpoint.path);
   field("bytes", checkpoint.bytes);
   field("seconds", checkpoint.seconds);
+  field("asynchronous", checkpoint.asynchronous);
+  field("copy_seconds", checkpoint.copy_seconds);
+  field("write_seconds", checkpoint.write_seconds);
+  field("delay_seconds", checkpoint.delay_seconds);
+  field("host_bytes", checkpoint.host_bytes);
 }
 
 void fields(Is<ChangedSetting> auto& setting, auto&& field) {

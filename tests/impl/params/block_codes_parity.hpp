@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "impl/params/slices.hpp"
 #include "tests/impl/ops/parity/quantise_parity.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 

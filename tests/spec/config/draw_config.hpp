@@ -117,6 +117,7 @@ inline spec::RunConfig draw_config() {
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);
+  config.checkpoint_asynchronous = *rc::gen::arbitrary<bool>();
   config.resume = *rc::gen::element(spec::Resume::never, spec::Resume::automatic, spec::Resume::path);
   if (config.resume == spec::Resume::path) config.resume_path = draw_text(false);
   config.log_every = *inRange<std::int64_t>(1, 1000);
