@@ -56,7 +56,7 @@ int train(const Arguments& arguments, Streams streams) {
   const bool checkpoint_knows =
       !config.weights.empty() && config.model == config.weights && config.resume != spec::Resume::never;
   if (!checkpoint_knows) {
-    const spec::ModelSpec model = spec::find_model(config.model);
+    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
     spec::check(config, model);
     spec::divide(config, model, {.all = ranks, .per_host = ranks});
   }

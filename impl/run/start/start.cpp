@@ -33,7 +33,7 @@ spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
   if (goes_on_without_folder(config, resume_from))
     found.model = spec::model_from_toml(checkpoint::model_of(resume_from), resume_from);
   else
-    found = spec::find_model_with_options(config.model);
+    found = spec::find_model_with_options(config.model, config.sequence_length);
   if (config.init_std > 0) found.model.init_std = config.init_std;
   spec::check(config, found.model);
   if (!config.weights.empty() && resume_from.empty()) checkpoint::check_weights(config.weights, found.model);
