@@ -59,7 +59,7 @@ std::vector<std::string> operands(const Verb& verb) {
     words.insert(words.end(), settings.begin(), settings.end());
     return words;
   }
-  if (verb.name == "checkpoint") return {"show", "verify", "export"};
+  if (verb.name == "checkpoint") return {"show", "verify", "export", "reshard"};
   if (verb.name == "flops") return model_names();
   if (verb.name == "completion") return {"bash", "zsh", "fish"};
   if (verb.name == "help") return verb_names();

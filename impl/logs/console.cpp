@@ -108,7 +108,10 @@ void Console::show_event(const Warning& warning) {
 
 void Console::show_event(const Checkpoint& checkpoint) {
   message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::valid_utf8(checkpoint.path) +
-          ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds));
+          ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds) +
+          (checkpoint.asynchronous.value_or(false) && checkpoint.delay_seconds
+               ? " beside the steps, which waited " + spec::duration(*checkpoint.delay_seconds)
+               : std::string()));
 }
 
 void Console::show_event(const ResumeFrom& resume) {

@@ -9,7 +9,6 @@
 
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "impl/ops/init/init.hpp"
-#include "impl/params/slices.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -231,21 +230,6 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std:
                            ? range.begin
                            : buffers.partition.blocks[static_cast<std::size_t>(block)].shard_begin,
                        range.end - range.begin);
-}
-
-at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values) {
-  const at::Tensor whole = values.view(placement.whole.shape);
-  return placement.dimension < 0 ? whole
-                                 : whole.narrow(placement.dimension, placement.begin, placement.count);
-}
-
-void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
-           const at::Tensor& values) {
-  const spec::Parameter& own = buffers.inventory.parameters.at(index);
-  at::Tensor slice = own_slice(buffers.placements.at(index), values).contiguous().view({-1});
-  if (slice.numel() < own.size)  // the vocabulary's padding: rows at the end
-    slice = at::constant_pad_nd(slice, {0, own.size - slice.numel()});
-  store_own(buffers, buffer, own, slice);
 }
 
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {

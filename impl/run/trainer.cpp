@@ -120,7 +120,7 @@ spec::record::WeightsFrom Trainer::import_weights(const std::string& folder) {
 
 checkpoint::State Trainer::load(const std::string& path) {
   executor_.forget_captured();  // which would go on with twins of the weights before
-  checkpoint::State state = checkpoint::load(path, buffers_, communicator_);
+  checkpoint::State state = checkpoint::load(path, buffers_, groups_);
   parameters_->weights_changed();
   model_.weights_changed();
   return state;

@@ -223,13 +223,31 @@ TEST(ConsoleImpl, WarningsCheckpointsAndResumesAreMessages) {
   screen.console.show(example_start());
   screen.messages.str("");
   screen.console.show(Warning{.step = 1, .code = "first_loss", .text = "first loss 9.0 is 280 sd off"});
-  screen.console.show(
-      Checkpoint{.step = 250, .path = "runs/x/step-250", .bytes = 10'250'000, .seconds = 0.031});
+  screen.console.show(Checkpoint{.step = 250,
+                                 .path = "runs/x/step-250",
+                                 .bytes = 10'250'000,
+                                 .seconds = 0.031,
+                                 .asynchronous = false,
+                                 .copy_seconds = 0,
+                                 .write_seconds = 0.031,
+                                 .delay_seconds = 0.031,
+                                 .host_bytes = 0});
+  screen.console.show(Checkpoint{.step = 260,
+                                 .path = "runs/x/step-260",
+                                 .bytes = 10'250'000,
+                                 .seconds = 2,
+                                 .asynchronous = true,
+                                 .copy_seconds = 0.1,
+                                 .write_seconds = 1.5,
+                                 .delay_seconds = 0.12,
+                                 .host_bytes = 10'250'000});
   screen.console.show(ResumeFrom{.step = 250, .path = "runs/x/step-250"});
-  EXPECT_EQ(screen.messages.str(),
-            "warning at step 1: first loss 9.0 is 280 sd off [first_loss]\n"
-            "checkpoint of step 250: runs/x/step-250, 9.78 MiB in 0.03 s\n"
-            "resuming after step 250 from runs/x/step-250\n");
+  EXPECT_EQ(
+      screen.messages.str(),
+      "warning at step 1: first loss 9.0 is 280 sd off [first_loss]\n"
+      "checkpoint of step 250: runs/x/step-250, 9.78 MiB in 0.03 s\n"
+      "checkpoint of step 260: runs/x/step-260, 9.78 MiB in 2.00 s beside the steps, which waited 0.12 s\n"
+      "resuming after step 250 from runs/x/step-250\n");
   EXPECT_EQ(screen.data.str(), "");
 }
 

@@ -334,6 +334,19 @@ inline std::map<std::string, Check> machine_checks() {
                 checkpoints);
        }},
       {"checkpoint.keep_best", keep_best},
+      {"checkpoint.asynchronous",
+       [](Workshop& shop) {
+         // The last save is one that the run waits for.
+         expect(shop, {"checkpoint.every=2"},
+                {{"checkpoint.asynchronous=on", "beside waited "},
+                 {"checkpoint.asynchronous=off", "waited waited "}},
+                [](const Outcome& o) {
+                  std::string saves;
+                  for (const auto& save : o.run.checkpoints)
+                    saves += save.asynchronous.value() ? "beside " : "waited ";
+                  return saves;
+                });
+       }},
       {"checkpoint.resume", resume},
       {"log.every",
        [](Workshop& shop) {
