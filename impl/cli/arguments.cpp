@@ -156,7 +156,7 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     if (!fresh && !option.list && !option.value.empty() && value != follows)
       refuse("the option \"" + typed(option) + "\" is given as " + spec::quote(value) + " and as " +
              spec::quote(follows) + "; give it once");
-    value = option.value.empty() ? "" : option.list && !value.empty() ? value + "," + follows : follows;
+    value = option.value.empty() ? "" : option.list && !fresh ? value + option.between + follows : follows;
   }
   return out;
 }

@@ -23,6 +23,7 @@ constexpr const char* kHelp =
     "options\n"
     "      --dump-config       print every setting as a complete recipe and stop\n"
     "      --bench ...         measure this machine; people call `assay bench`\n"
+    "      --generate ...      go on with texts; people call `assay generate`\n"
     "      --probe             print versions of the libraries and the usable GPUs as JSON and stop\n"
     "  -h, --help              this text\n";
 
@@ -41,6 +42,8 @@ void report(const std::string& folder, impl::cli::Streams streams) {
 int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
   if (!words.empty() && words[0] == "--bench")
     return impl::cli::run_bench({words.begin() + 1, words.end()}, streams);
+  if (!words.empty() && words[0] == "--generate")
+    return impl::cli::run_generate({words.begin() + 1, words.end()}, streams);
   const impl::cli::Arguments arguments = impl::cli::parse(
       words,
       {{"dump-config", "", "", ""}, {"probe", "", "", ""}, {"help", "h", "", ""}, {"ranks", "", "N", ""}},

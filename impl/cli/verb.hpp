@@ -38,6 +38,7 @@ const std::vector<Verb>& verbs();
 int train(const Arguments& arguments, Streams streams);
 int flops(const Arguments& arguments, Streams streams);
 int bench(const Arguments& arguments, Streams streams);
+int generate(const Arguments& arguments, Streams streams);
 int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int claims(const Arguments& arguments, Streams streams);
@@ -80,6 +81,25 @@ BenchPlan bench_plan(const Arguments& arguments);
 
 /// `assay-train --bench WORDS`, in that program alone (bench_main.cpp).
 int run_bench(const std::vector<std::string>& words, Streams streams);
+
+/// What `assay generate` was asked for.
+struct GeneratePlan {
+  std::string path;                            ///< a run, a checkpoint, or a folder of Hugging Face weights
+  std::vector<std::string> prompts;            ///< texts; empty where ids are given, or nothing
+  std::vector<std::vector<std::int64_t>> ids;  ///< of prompts
+  std::optional<std::int64_t> most;            ///< new tokens of each; empty: 128, or what the context allows
+  double temperature = 1, top_p = 1;
+  std::int64_t seed = 1;
+  std::optional<Dtype> dtype;  ///< empty: bf16 on a GPU, f32 on a CPU
+  spec::Device device = spec::Device::automatic;
+  bool json = false;
+};
+
+/// Errors: UserError(usage).
+GeneratePlan generate_plan(const Arguments& arguments);
+
+/// `assay-train --generate WORDS`, in that program alone (generate/generate_main.cpp).
+int run_generate(const std::vector<std::string>& words, Streams streams);
 
 /// Path of assay-train. Errors: UserError(usage) when it is not there, or lacks libraries.
 std::string find_trainer();

@@ -10,6 +10,7 @@
 
 #include "impl/comm/communicator.hpp"
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/model/key_value_cache.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/model/weight_twins.hpp"
@@ -133,6 +134,8 @@ class TensorOps {
     TensorParallel tensor = {};
     Communicator* experts = nullptr;                        ///< the ranks of an expert group; null: one rank
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
+    /// Of the batch's texts, whose earlier tokens attention sees as well; null: the batch is all there is.
+    KeyValueCache* cache = nullptr;
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.

@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/generate/generate.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/last_words.hpp"
 #include "impl/run/run_log.hpp"
-#include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -144,6 +144,7 @@ class Run {
     trainer_->report_to(row_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { row_.tick(); });
+    saving.take_memory(trainer_->buffers());
     if (start_.resume) {
       go_on_from(*start_.resume);
     } else {
@@ -161,7 +162,7 @@ class Run {
           stop, [this] { log_.record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
-      const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
+      const std::optional<StepReport> report = step_of(saving, stop);
       log_.enter(RunPart::other);
       if (!report) {
         if (last_words) last_words->not_needed();
@@ -172,8 +173,9 @@ class Run {
       const std::int64_t done = trainer_->steps_done();
       const bool best = validation_is_due(done) && validate() && config_.keep_best;
       const bool save_is_due = config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0;
-      if ((save_is_due || best) && done < config_.steps)
-        waited_for_save_ = timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
+      const bool made_up_for = saving.active() && look_after(saving);
+      if ((save_is_due || best || made_up_for) && done < config_.steps)
+        waited_for_save_ += timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
     }
     if (last_words) last_words->not_needed();
     timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
@@ -226,6 +228,27 @@ class Run {
     communicator_.all_reduce_sum(loss);
     const double lowest = loss.item<double>();
     return std::isnan(lowest) ? std::nullopt : std::optional(lowest);
+  }
+
+  /// A step. Where an error ends it on all ranks, a save that is under way is of a good state: it is waited for.
+  std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
+    try {
+      return trainer_->step(stop.received() != 0);
+    } catch (const UserError& error) {
+      const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+      if (on_all) saving.finish();
+      throw;
+    }
+  }
+
+  /// Of a save that goes on beside the steps, or failed: whether one is to be made up for now.
+  bool look_after(Saving& saving) {
+    log_.enter(RunPart::saves);
+    const auto begin = std::chrono::steady_clock::now();
+    const bool made_up_for = saving.between_steps();
+    waited_for_save_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    log_.enter(RunPart::other);
+    return made_up_for;
   }
 
   /// Seconds that it took.
@@ -284,22 +307,30 @@ class Run {
     LayoutGroups& groups = trainer_->groups();
     const bool of_all = groups.layout().shards_weights() || groups.expert().size() > 1;
     if (groups.data().rank() != 0 && !of_all) return;
-    // Each text is another shape: cuDNN would prepare a plan for every one of them.
-    const auto& backend = start_.numerics.config.attention;
-    const attention::Forced for_any_length(
-        backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
-    // All that take part go on with the first one's bytes: a text that ended on some alone would leave the
+    // All that take part go on with the first one's tokens: a text that ended on some alone would leave the
     // others in a collective.
     Communicator& together = of_all ? groups.all() : groups.tensor();
-    const auto agreed = [&](const std::string& drawn) {
-      const bool same_bits = groups.tensor().size() == 1 && groups.expert().size() == 1;
-      return same_bits ? drawn : together.all_gather(drawn).front();
-    };
-    const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
-                                            config_.sequence_length, device_, agreed);
+    generate::Hooks hooks;
+    if (groups.tensor().size() > 1 || groups.expert().size() > 1)
+      hooks.agreed = [&](const generate::Ids& drawn) {
+        const std::string bytes(drawn.begin(), drawn.end()), first = together.all_gather(bytes).front();
+        generate::Ids ids;
+        for (const char byte : first) ids.push_back(static_cast<unsigned char>(byte));
+        return ids;
+      };
+    // Each as if after a line end, with the one that ends it.
+    const auto texts = generate::generate(
+        trainer_->model(),
+        {.prompts = std::vector<generate::Ids>(static_cast<std::size_t>(config_.sample_sentences), {'\n'}),
+         .most = config_.sequence_length - 1,
+         .sampling = {.temperature = 1, .top_p = 1, .seed = config_.seed},
+         .ends = {'\n'},
+         .tensor_ranks = groups.tensor().size()},
+        hooks);
     Samples samples;
     samples.step = trainer_->steps_done();
-    for (const std::string& sentence : sentences) {
+    for (const generate::Ids& text : texts) {
+      const std::string sentence(text.begin(), text.end());
       // A sentence that was cut is judged as if it ended there.
       const auto judgement =
           spec::grammar::judge(spec::grammar::demo(), sentence.ends_with('\n') ? sentence : sentence + "\n");

@@ -93,7 +93,7 @@ TEST_F(OwnText, BadInputIsOneLineWithItsPlace) {
       {"{\"text\": 4}", "bad.jsonl:1: field \"text\" is int, no text"},
       {"[1]", "bad.jsonl:1: no JSON object but list"},
       {"\n{\"text\": \"\\ud800\"}", "bad.jsonl:2: half a character"},
-      {"{\"text\": \"a\"}\n{\"text\": \"caf\xe9\"}", "bad.jsonl:2: byte 29 is no UTF-8"},
+      {"{\"text\": \"a\"}\n{\"text\": \"caf\xe9\"}", "bad.jsonl:2: byte 27 is no UTF-8"},
       {"", "hold no text"},
       {"\x1f\x8b packed", "bad.jsonl: a compressed file; unpack it first: gunzip"},
       {"PAR1 and no more", "bad.jsonl: "}};
@@ -127,7 +127,10 @@ TEST_F(OwnText, AKilledRunGoesOnWhereItWas) {
         tests::shell("cd " + folder.string() + " && timeout -s KILL " + std::to_string(seconds) +
                      " python3 " + recipes + "tokenise.py long.txt -o long.bin --processes 1");
     if (ended.code == 0) break;
-    ASSERT_FALSE(fs::exists(folder / "long.bin")) << ended.messages;
+    // One that is killed behind its last act has written all.
+    if (fs::exists(folder / "long.bin")) {
+      ASSERT_EQ(fs::file_size(folder / "long.bin"), 2 * expected.size());
+    }
   }
   EXPECT_GT(starts, 1);
   const std::string ids = content("long.bin");
