@@ -18,10 +18,6 @@ namespace assay::impl::checkpoint {
 namespace fs = std::filesystem;
 
 namespace {
-[[noreturn]] void refuse(const fs::path& path, const std::string& what) {
-  throw UserError(ExitCode::bad_data, path.string() + ": " + what);
-}
-
 /// "[128, 64]"
 std::string shown(const std::vector<std::int64_t>& shape) {
   std::string out;

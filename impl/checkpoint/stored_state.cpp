@@ -18,10 +18,6 @@ namespace {
 constexpr std::size_t most_open = 64;
 constexpr std::size_t piece_bytes = 4 << 20;  // of a tensor in memory
 
-[[noreturn]] void refuse_stored(const fs::path& path, const std::string& what) {
-  throw UserError(ExitCode::bad_data, path.string() + ": " + what);
-}
-
 std::int64_t columns_of(const ParameterEntry& parameter) {
   return spec::whole_slice(parameter.shape).columns;
 }
@@ -33,6 +29,10 @@ std::string text_of(const SliceEntry& entry, const ParameterEntry& parameter) {
 }
 }  // namespace
 
+void refuse(const fs::path& path, const std::string& what) {
+  throw UserError(ExitCode::bad_data, path.string() + ": " + what);
+}
+
 std::string way_out(const fs::path& folder) {
   return "; move " + folder.string() +
          " away and resume from the checkpoint before it (checkpoint.resume=auto), or start anew";
@@ -42,18 +42,18 @@ StoredState::StoredState(fs::path folder, std::string advice)
     : folder_(std::move(folder)), advice_(std::move(advice)) {
   // checkpoint_c1
   if (!committed(folder_))
-    refuse_stored(folder_,
-                  "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
-                  "manifest.json)" +
-                      advice_);
+    refuse(folder_,
+           "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
+           "manifest.json)" +
+               advice_);
   manifest_ = read_manifest(folder_);
   if (manifest_.schema == 1) add_first_form();
   index();
 }
 
 void StoredState::refuse_content(std::size_t file, const std::string& where) const {
-  refuse_stored(folder_ / manifest_.files.at(file).name,
-                "checkpoint_c3: content differs from what was written, in " + where + advice_);
+  refuse(folder_ / manifest_.files.at(file).name,
+         "checkpoint_c3: content differs from what was written, in " + where + advice_);
 }
 
 const InputFile& StoredState::opened(std::size_t file) const {
@@ -65,11 +65,11 @@ const InputFile& StoredState::opened(std::size_t file) const {
     InputFile input(folder_ / entry.name);
     // checkpoint_c3
     if (static_cast<std::int64_t>(input.size()) != entry.bytes)
-      refuse_stored(input.path(), "checkpoint_c3: has " + std::to_string(input.size()) +
-                                      " bytes, the manifest says " + std::to_string(entry.bytes) + advice_);
+      refuse(input.path(), "checkpoint_c3: has " + std::to_string(input.size()) +
+                               " bytes, the manifest says " + std::to_string(entry.bytes) + advice_);
     return open_.emplace(file, std::move(input)).first->second;
   } catch (const InputFile::Unreadable& error) {
-    refuse_stored(folder_ / entry.name, std::string("checkpoint_c3: ") + error.what() + advice_);
+    refuse(folder_ / entry.name, std::string("checkpoint_c3: ") + error.what() + advice_);
   }
 }
 
@@ -120,18 +120,18 @@ void StoredState::index() {
       for (std::size_t j = 0; j < i; ++j)
         alone = alone && spec::intersection(slice, stored[j].entry->slice).size() == 0;
       if (!alone)
-        refuse_stored(folder_, "checkpoint_c4: " + text_of(*stored[i].entry, whole) +
-                                   " lies outside of its parameter, or is there twice" + advice_);
+        refuse(folder_, "checkpoint_c4: " + text_of(*stored[i].entry, whole) +
+                            " lies outside of its parameter, or is there twice" + advice_);
     }
     if (elements != spec::whole_slice(whole.shape).size())
-      refuse_stored(folder_, "checkpoint_c4: " + key.first + "/" + key.second +
-                                 " is there in part: " + std::to_string(elements) + " elements" + advice_);
+      refuse(folder_, "checkpoint_c4: " + key.first + "/" + key.second +
+                          " is there in part: " + std::to_string(elements) + " elements" + advice_);
   }
 }
 
 const ParameterEntry& StoredState::parameter(const std::string& name) const {
   const auto found = numbers_.find(name);
-  if (found == numbers_.end()) refuse_stored(folder_, "checkpoint_c4: it holds no parameter " + name);
+  if (found == numbers_.end()) refuse(folder_, "checkpoint_c4: it holds no parameter " + name);
   return manifest_.parameters[found->second];
 }
 
@@ -155,7 +155,7 @@ void StoredState::read(const Stored& stored, const spec::Slice& wanted, std::byt
   try {
     read_slice(file, stored.entry->begin, element, stored.entry->slice, wanted, into, row_bytes);
   } catch (const InputFile::Unreadable& error) {
-    refuse_stored(file.path(), std::string("checkpoint_c3: ") + error.what() + advice_);
+    refuse(file.path(), std::string("checkpoint_c3: ") + error.what() + advice_);
   }
 }
 

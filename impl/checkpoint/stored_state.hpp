@@ -14,6 +14,9 @@
 
 namespace assay::impl::checkpoint {
 
+/// UserError(bad_data): "<path>: <what>".
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what);
+
 /// As long as it stands there a damaged checkpoint is the one to continue from, or is in the way of it: what
 /// to do, as the end of a message.
 std::string way_out(const std::filesystem::path& folder);

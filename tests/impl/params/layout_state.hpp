@@ -1,6 +1,7 @@
 #pragma once
 // A state of known values, held by ranks in any layout: without a step of training.
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -8,7 +9,7 @@
 
 #include "impl/params/slices.hpp"
 #include "spec/parallel/data_layout.hpp"
-#include "tests/support/tensors.hpp"
+#include "spec/parallel/placement.hpp"
 
 namespace assay::tests {
 
@@ -63,7 +64,7 @@ inline at::Tensor state_values(const spec::Parameter& parameter, std::size_t par
                                at::ScalarType type) {
   const spec::Slice whole = spec::whole_slice(parameter.shape);
   const std::uint64_t own = seed * 1000003 + static_cast<std::uint64_t>(parameter.offset) * 8 + part;
-  return normal({whole.rows, whole.columns}, own, at::kDouble).to(type);
+  return at::randn({whole.rows, whole.columns}, at::detail::createCPUGenerator(own), at::kDouble).to(type);
 }
 
 /// What one rank holds.
