@@ -180,8 +180,15 @@ TEST_F(TrainProgram, ASaveIsInTheStepThatWaitsForIt) {
   ASSERT_EQ(run.steps.size(), 3u);
   ASSERT_EQ(run.checkpoints.size(), 2u) << "of steps 2 and 3";
   for (const std::size_t step : {0, 1}) EXPECT_EQ(run.steps[step].phases.checkpoint, 0) << step + 1;
-  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds);
+  EXPECT_EQ(run.checkpoints[0].asynchronous, true);
+  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].copy_seconds.value());
+  EXPECT_LT(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds) << "steps went on meanwhile";
   EXPECT_GT(run.steps[2].seconds, run.steps[2].phases.checkpoint);
+
+  ASSERT_EQ(train("b", "checkpoint.every=2 checkpoint.keep=9 checkpoint.asynchronous=off").code, 0);
+  const auto waited = run_of("b");
+  EXPECT_EQ(waited.checkpoints.at(0).asynchronous, false);
+  EXPECT_GE(waited.steps.at(2).phases.checkpoint, waited.checkpoints[0].seconds);
 }
 
 TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheTrainerBegan) {
@@ -201,7 +208,9 @@ TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheTrainerBegan) {
     in_steps += step.seconds - step.phases.checkpoint - step.phases.data_wait;
     waited += step.phases.data_wait;
   }
-  for (const Checkpoint& checkpoint : run.checkpoints) in_saves += checkpoint.seconds;
+  // Of those beside the steps, what steps waited between them; the last one is waited for.
+  for (const Step& step : run.steps) in_saves += step.phases.checkpoint;
+  in_saves += run.checkpoints.back().seconds;
   EXPECT_GE(goodput.steps, in_steps);
   EXPECT_DOUBLE_EQ(goodput.data_wait, waited);
   EXPECT_GE(goodput.saves, in_saves) << "the last one, too";
