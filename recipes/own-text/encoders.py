@@ -10,7 +10,7 @@ from documents import BadInput, first_line
 
 CUT = re.compile(r"(?<=\S)\n(?=\S)")
 PART = 1 << 12  # characters that are encoded at a time, but for a longer line
-GROUP = 1 << 19  # characters in one call of the tokenizer: its results take about 100 times as many bytes
+GROUP = 1 << 17  # characters in one call of the tokenizer: its results take about 100 times as many bytes
 TOKENIZER_FILES = ["tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
                    "chat_template.jinja"]
 

@@ -172,6 +172,15 @@ TEST(Generate, EndsATextBehindAnEndAndGoesOnWithTheOthers) {
   EXPECT_NE(generate(fresh.model, request), ended);
 }
 
+/// Texts draw from streams of their own: two with one prompt part.
+TEST(Generate, TextsOfOnePromptPart) {
+  const c10::InferenceMode no_autograd;
+  Fresh fresh(tests::tiny_model(1), Dtype::f64, 1);
+  const std::vector<Ids> texts =
+      generate(fresh.model, {.prompts = {{0}, {0}}, .most = 24, .sampling = {.seed = 9}, .ends = {}});
+  EXPECT_NE(texts[0], texts[1]);
+}
+
 /// Rows that fill the batch up for tensor ranks are no texts.
 TEST(Generate, RowsThatFillTheBatchUpChangeNothing) {
   const c10::InferenceMode no_autograd;
