@@ -5,6 +5,7 @@
 #include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
+#include "impl/run/start/check_data.hpp"
 #include "impl/run/start/describe.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -74,6 +75,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   // Before any collective whose calls depend on a setting: ranks with other settings would answer another
   // one.
   require_agreement(facts, ranks);
+  check_token_ids(config, start.model, ranks);
   if (start.validation)
     start.validation_hash = scan_validation(*start.validation, config.tensor_ranks, ranks);
 
