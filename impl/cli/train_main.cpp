@@ -2,12 +2,14 @@
 // this.
 #include <iostream>
 
+#include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/verb.hpp"
 #include "impl/machine/probe.hpp"
 #include "impl/report/write_report.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
+#include "spec/config/own_model_data.hpp"
 #include "spec/error.hpp"
 
 namespace {
@@ -49,8 +51,7 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
       {{"dump-config", "", "", ""}, {"probe", "", "", ""}, {"help", "h", "", ""}, {"ranks", "", "N", ""}},
       "train");
   if (arguments.has("ranks"))
-    throw UserError(
-        ExitCode::usage,
+    return impl::cli::refuse_ranks_within_launch(
         "--ranks belongs to `assay train`; here a launcher decides, as in mpirun -n 2 assay-train");
   if (arguments.has("help")) {
     streams.out << kHelp;
@@ -62,7 +63,9 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
   }
   const auto load = [&] {
     const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
-    return spec::load(recipe, overrides);
+    spec::RunConfig config = spec::load(recipe, overrides);
+    spec::require_data_of_own_model(config, recipe, overrides);
+    return config;
   };
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(load());

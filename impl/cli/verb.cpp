@@ -151,6 +151,16 @@ const std::vector<Verb>& verbs() {
         {"shard-bytes", "", "N", "export: most bytes of tensors in one file (default 5000000000)"},
         {"files", "", "N", "reshard: number of files (default 1)"}},
        checkpoint},
+      {"data",
+       "inspect FILE... | verify FILE... | convert FROM TO",
+       "what token files hold; whether every id is in a vocabulary; other formats as raw ids",
+       {"assay data inspect train.bin", "assay data verify train.bin val.bin --model llama3-8b",
+        "assay data convert tokens.npy tokens.bin"},
+       {{"dtype", "", "D", "type of raw ids: uint16 or uint32; other formats know theirs"},
+        {"vocab", "", "N", "verify: ids are below N"},
+        {"model", "", "M", "verify: ids are of this model's vocabulary: a name, config.json or .toml"},
+        kJson},
+       data},
       {"report",
        "RUN...",
        "one self-contained HTML page of a run, or of several compared",
@@ -225,7 +235,9 @@ int guarded(Streams streams, const std::function<int()>& action) {
   try {
     const int code = action();
     streams.out.flush();
-    if (!streams.out) return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
+    // A run that a closed pipe asked to stop has said so by its code.
+    if (!streams.out && code == 0)
+      return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
     return code;
   } catch (const UserError& error) {
     return fail(error.code(), error.what());

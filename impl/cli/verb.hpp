@@ -43,6 +43,7 @@ int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int claims(const Arguments& arguments, Streams streams);
 int checkpoint(const Arguments& arguments, Streams streams);
+int data(const Arguments& arguments, Streams streams);
 int doctor(const Arguments& arguments, Streams streams);
 int config(const Arguments& arguments, Streams streams);
 int completion(const Arguments& arguments, Streams streams);

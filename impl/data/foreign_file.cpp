@@ -10,24 +10,44 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-/// Whether all of `text`, but for a character that its end cuts, is UTF-8 without control characters.
-bool is_text(std::string_view text) {
+bool is_control(unsigned byte) {
+  return byte == 0x7f || (byte < 0x20 && (byte == 0 || !std::strchr("\t\n\f\r", static_cast<int>(byte))));
+}
+
+/// Whether all of `text`, but for a character that its end cuts, is UTF-8.
+bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20 && !std::strchr("\t\n\f\r", byte)) return false;
-    if (byte == 0 || byte == 0x7f) return false;
-    if (byte < 0x80) {
-      ++i;
-      continue;
-    }
-    const std::size_t more = byte >= 0xc2 && byte < 0xe0   ? 1
-                             : byte >= 0xe0 && byte < 0xf0 ? 2
-                             : byte >= 0xf0 && byte < 0xf5 ? 3
-                                                           : 0;
-    if (more == 0) return false;
+    const std::size_t more = byte < 0x80   ? 0
+                             : byte < 0xc2 ? 4
+                             : byte < 0xe0 ? 1
+                             : byte < 0xf0 ? 2
+                             : byte < 0xf5 ? 3
+                                           : 4;
+    if (more == 4) return false;
     for (std::size_t k = 1; k <= more && i + k < text.size(); ++k)
       if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
     i += more + 1;
+  }
+  return true;
+}
+
+/// Text has no control characters. A few ids may look like letters by chance, half a hundred bytes of UTF-8
+/// do not, and neither do some hundreds of any other encoding.
+bool is_text(std::string_view text) {
+  constexpr std::size_t least = 48, least_of_any_encoding = 512;
+  if (text.size() < least) return false;
+  for (const char letter : text)
+    if (is_control(static_cast<unsigned char>(letter))) return false;
+  return text.size() >= least_of_any_encoding || is_utf8(text);
+}
+
+/// With its byte-order mark, little-endian, of an alphabet that begins Unicode.
+bool is_utf16(std::string_view text) {
+  if (text.size() < 48 || !text.starts_with("\xff\xfe"sv)) return false;
+  for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
+    const auto low = static_cast<unsigned char>(text[i]), high = static_cast<unsigned char>(text[i + 1]);
+    if (high > 0x20 || (high == 0 && is_control(low))) return false;
   }
   return true;
 }
@@ -77,8 +97,9 @@ void refuse_foreign(const OpenedFile& file) {
   if (begin.size() > 262 && begin.substr(257, 5) == "ustar") is("a tar archive", "unpack it (tar xf)");
   if (is_pickle(begin, last, file.bytes()))
     is("a Python pickle", "write its ids by numpy.save(\"tokens.npy\", ids)");
-  // A few ids may look like letters by chance, half a hundred bytes do not.
-  if (begin.size() < 48 || !is_text(begin)) return;
+  if (is_utf16(begin))
+    is("text in UTF-16", "write it as UTF-8 (iconv -f utf-16 -t utf-8), then " + tokenise(file));
+  if (!is_text(begin)) return;
   const std::size_t first = begin.find_first_not_of(" \t\r\n");
   const bool json = first != std::string::npos && (begin[first] == '{' || begin[first] == '[');
   is(json ? "JSON" : "text", tokenise(file));

@@ -13,7 +13,7 @@ using std::string_view_literals::operator""sv;
 constexpr std::string_view magic = "MMIDIDX\0\0"sv;
 constexpr std::int64_t head = 34;  // magic, version (8), dtype (1), sequences (8), entries of documents (8)
 
-TokenType type_of(const OpenedFile& index, unsigned code) {
+TokenType type_of_code(const OpenedFile& index, unsigned code) {
   constexpr std::array types = {TokenType::uint8, TokenType::int8, TokenType::int16, TokenType::int32,
                                 TokenType::int64};
   if (code >= 1 && code <= types.size()) return types[code - 1];
@@ -56,7 +56,7 @@ MegatronIndex read_index(const OpenedFile& index, const OpenedFile& file) {
   if (at(9, 8) != 1)
     index.refuse(ExitCode::bad_data, "is of version " + std::to_string(at(9, 8)) + "; version 1 is read");
   MegatronIndex out;
-  out.type = type_of(index, static_cast<unsigned>(at(17, 1)));
+  out.type = type_of_code(index, static_cast<unsigned>(at(17, 1)));
   const std::uint64_t room = static_cast<std::uint64_t>(index.bytes());
   if (at(18, 8) > room || at(26, 8) > room) torn("is shorter than what its header counts");
   const auto sequences = static_cast<std::int64_t>(at(18, 8)), entries = static_cast<std::int64_t>(at(26, 8));

@@ -20,7 +20,7 @@ std::string_view entry(std::string_view text, std::string_view key, char end) {
   return value;
 }
 
-TokenType type_of(const OpenedFile& file, std::string_view descr) {
+TokenType type_of_descr(const OpenedFile& file, std::string_view descr) {
   constexpr std::pair<std::string_view, TokenType> types[] = {
       {"'|u1'", TokenType::uint8},  {"'|i1'", TokenType::int8},   {"'<u2'", TokenType::uint16},
       {"'<i2'", TokenType::int16},  {"'<u4'", TokenType::uint32}, {"'<i4'", TokenType::int32},
@@ -50,7 +50,7 @@ std::optional<TokenFormat> npy_header(const OpenedFile& file) {
   const std::string all = file.beginning(first + length), text = all.substr(static_cast<std::size_t>(first));
 
   TokenFormat format{.container = "npy", .first_byte = first + length, .documents = {}};
-  format.type = type_of(file, entry(text, "descr", ','));
+  format.type = type_of_descr(file, entry(text, "descr", ','));
   std::string_view shape = entry(text, "shape", ')');
   const char* digit = shape.data() + 1;
   if (shape.empty() || shape.front() != '(') torn("whose header names no shape");

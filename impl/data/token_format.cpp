@@ -20,15 +20,15 @@ struct TypeFacts {
   std::string_view name;
   std::int64_t width;
 };
-constexpr std::array<TypeFacts, 8> facts = {{{"uint8", 1},
-                                             {"int8", 1},
-                                             {"uint16", 2},
-                                             {"int16", 2},
-                                             {"uint32", 4},
-                                             {"int32", 4},
-                                             {"uint64", 8},
-                                             {"int64", 8}}};
-const TypeFacts& facts_of(TokenType type) { return facts.at(static_cast<std::size_t>(type)); }
+constexpr std::array<TypeFacts, 8> type_facts = {{{"uint8", 1},
+                                                  {"int8", 1},
+                                                  {"uint16", 2},
+                                                  {"int16", 2},
+                                                  {"uint32", 4},
+                                                  {"int32", 4},
+                                                  {"uint64", 8},
+                                                  {"int64", 8}}};
+const TypeFacts& facts_of(TokenType type) { return type_facts.at(static_cast<std::size_t>(type)); }
 
 std::optional<TokenFormat> llm_c(const OpenedFile& file) {
   struct Kind {
@@ -42,6 +42,8 @@ std::optional<TokenFormat> llm_c(const OpenedFile& file) {
   const auto word = [&](std::int64_t i) {
     return little_endian(reinterpret_cast<const unsigned char*>(begin.data()) + 4 * i, 4);
   };
+  if (word(0) == 20240522 && word(1) == 1)
+    file.refuse(ExitCode::bad_data, "holds questions of llm.c's evaluations and no text to train on");
   for (const Kind& kind : kinds) {
     if (word(0) != kind.magic) continue;
     if (word(1) != kind.version)
@@ -83,7 +85,7 @@ std::string text_at(const spec::document::Node& root, std::string_view key) {
   return {};
 }
 
-/// The type that the facts beside raw ids of ours state.
+/// The type that the .json beside raw ids of ours state.
 std::optional<TokenType> type_beside(const OpenedFile& file) {
   for (const fs::path& path : beside(file.path(), ".json")) {
     constexpr std::streamsize enough = 1 << 16;
@@ -129,10 +131,11 @@ TokenFormat raw(const OpenedFile& file, std::optional<TokenType> stated) {
   } else if (stated) {
     format.type = *stated;
   } else {
-    file.refuse(ExitCode::usage,
-                "has no header and does not say the type of its ids; set data.dtype to "
-                "\"uint16\" or \"uint32\" (its beginning looks like " +
-                    std::string(likely_type(file)) + ")");
+    file.refuse(
+        ExitCode::usage,
+        "has no header and does not say the type of its ids; set data.dtype (`assay data`: --dtype) to "
+        "\"uint16\" or \"uint32\" (its beginning looks like " +
+            std::string(likely_type(file)) + ")");
   }
   if (file.bytes() % width(format.type) != 0)
     file.refuse(ExitCode::bad_data,
@@ -150,8 +153,8 @@ TokenFormat raw(const OpenedFile& file, std::optional<TokenType> stated) {
 }  // namespace
 
 std::optional<TokenType> type_called(std::string_view name) {
-  for (std::size_t i = 0; i < facts.size(); ++i)
-    if (facts[i].name == name) return static_cast<TokenType>(i);
+  for (std::size_t i = 0; i < type_facts.size(); ++i)
+    if (type_facts[i].name == name) return static_cast<TokenType>(i);
   return {};
 }
 

@@ -66,6 +66,8 @@ TEST(TokenFormatImpl, TornAndUnknownLlmCFilesAreRefused) {
   expect_refused(refused(scratch.write("head", whole.substr(0, 100))), 65, "and has 100");
   expect_refused(refused(scratch.write("v3", llm_c(ids, 20240520, 3, TokenType::uint16))), 65,
                  "version 3; version 1 is read");
+  expect_refused(refused(scratch.write("eval", llm_c(ids, 20240522, 1, TokenType::uint16))), 65,
+                 "questions of llm.c's evaluations");
 }
 
 TEST(TokenFormatImpl, NpyFilesOfEveryIntegerAreRead) {
@@ -208,6 +210,11 @@ TEST(TokenFormatImpl, WhatHoldsNoIdsIsNamedWithTheNextStep) {
   expect(story.substr(0, 48), "text", script);
   for (std::size_t cut = 4080; cut < 4110; ++cut)
     expect(std::string(cut, 'x') + "ü–" + story, "text", script);
+  std::string latin, wide = "\xff\xfe";
+  for (int i = 0; i < 60; ++i) latin += "Z\xfcrich ist sch\xf6n. ";
+  for (const char letter : story.substr(0, 40)) wide += {letter, '\0'};
+  expect(latin, "text", script);
+  expect(wide, "text in UTF-16", "iconv");
   expect("\n  {\"text\": \"One two three four five six seven eight.\"}\n", "JSON", script);
   expect("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]", "JSON", script);
   expect("PAR1" + more, "a Parquet file", script);
@@ -221,7 +228,7 @@ TEST(TokenFormatImpl, WhatHoldsNoIdsIsNamedWithTheNextStep) {
 /// Ids whose first ones begin like a compressed file or a pickle, and go on as ids do.
 TEST(TokenFormatImpl, IdsThatBeginLikeAnotherFileAreRead) {
   const Scratch scratch;
-  for (const std::uint32_t first : {0x8b1fu, 0x0480u, 0x0280u, 0x4b50u, 0x4150u, 0x5a42u, 0x757bu}) {
+  for (const std::uint32_t first : {0x8b1fu, 0x0480u, 0x0280u, 0x4b50u, 0x4150u, 0x5a42u, 0x757bu, 0xfeffu}) {
     std::vector<std::uint32_t> many(500);
     std::iota(many.begin(), many.end(), 40u);
     many[0] = first;
