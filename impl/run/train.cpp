@@ -18,6 +18,7 @@
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/last_words.hpp"
+#include "impl/run/profiling.hpp"
 #include "impl/run/run_log.hpp"
 #include "impl/run/saving.hpp"
 #include "impl/run/start/host_ranks.hpp"
@@ -74,16 +75,15 @@ class Run {
   /// Whether this start of the program has written to the record.
   bool recorded() const { return log_.opened(); }
 
-  int train() {
+  int train(const StopSignal& stop) {
     if (start_.complete()) return say_complete();
     const attention::Forced settled(start_.numerics.config.attention, device_);
     set_deterministic(start_.numerics.config.deterministic == spec::Determinism::on);
     use_threads(config_, communicator_);
     const auto disk = disk_warning(start_, rank_);
     log_.begin(open_record(start_, rank_), config_.directory);
-    if (communicator_.rank() == 0) log_.open(config_.log_every);
+    if (communicator_.rank() == 0) log_.open(config_.log_every, config_.log_tensorboard);
     record_what_the_watch_sees();
-    const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       say_start(disk);
       return train_steps(stop);
@@ -154,6 +154,9 @@ class Run {
         log_.say(trainer_->import_weights(config_.weights));
       trainer_->start_after(0);
     }
+    first_step_ = trainer_->steps_done();
+    saved_at_ = std::chrono::steady_clock::now();
+    profiling_.emplace(config_.profile, config_.directory, static_cast<int>(communicator_.rank()), device_);
     std::optional<LastWords> last_words;
     // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
     constexpr std::chrono::milliseconds moment{700};
@@ -165,18 +168,24 @@ class Run {
       const std::optional<StepReport> report = step_of(saving, stop);
       log_.enter(RunPart::other);
       if (!report) {
+        say_profile(profiling_->finish());
         if (last_words) last_words->not_needed();
         timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
+      say_profile(std::exchange(profile_, {}));
       const std::int64_t done = trainer_->steps_done();
       const bool best = validation_is_due(done) && validate() && config_.keep_best;
-      const bool save_is_due = config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0;
+      const bool save_is_due =
+          report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
-      if ((save_is_due || best || made_up_for) && done < config_.steps)
+      if ((save_is_due || best || made_up_for) && done < config_.steps) {
         waited_for_save_ += timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
+        saved_at_ = std::chrono::steady_clock::now();
+      }
     }
+    say_profile(profiling_->finish());
     if (last_words) last_words->not_needed();
     timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
     row_.enter(Doing::ending);
@@ -188,7 +197,7 @@ class Run {
 
   void go_on_from(const ResumePoint& point) {
     const checkpoint::State state = trainer_->load(point.path);
-    trainer_->start_after(state.step);
+    trainer_->start_after(state.step, state.skipped);
     if (start_.validation) lowest_loss_ = lowest_saved_loss();
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
@@ -230,14 +239,44 @@ class Run {
     return std::isnan(lowest) ? std::nullopt : std::optional(lowest);
   }
 
-  /// A step. Where an error ends it on all ranks, a save that is under way is of a good state: it is waited for.
+  /// Whether rank 0's clock asks for a save after the step that comes.
+  bool clock_asks() const {
+    const std::chrono::duration<double, std::ratio<60>> since = std::chrono::steady_clock::now() - saved_at_;
+    return config_.checkpoint_minutes > 0 && since.count() >= config_.checkpoint_minutes;
+  }
+
+  /// A step. A stop that was asked for during the start waits until the first one is done. Where an error
+  /// ends the step on all ranks, a save that is under way is of a good state, and is waited for; and where
+  /// the step has changed nothing, the state before it is saved.
   std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
     try {
-      return trainer_->step(stop.received() != 0);
+      const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
+      const std::int64_t number = trainer_->steps_done() + 1;
+      profiling_->begin(number);
+      auto report = trainer_->step(stops, clock_asks());
+      if (report) profile_ = profiling_->end(number);
+      return report;
     } catch (const UserError& error) {
       const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
       if (on_all) saving.finish();
+      const bool as_before = error.code() == ExitCode::non_finite || error.code() == ExitCode::bad_data;
+      if (on_all && as_before && trainer_->steps_done() > first_step_) save_before_bad_step(saving, stop);
       throw;
+    }
+  }
+
+  void say_profile(const std::optional<Profile>& profile) {
+    if (const auto fault = profiling_->fault())
+      log_.say(Warning{.step = trainer_->steps_done(), .code = "profile", .text = *fault});
+    if (profile) log_.say(*profile);
+  }
+
+  /// What keeps it from being saved hides nothing: the error that ended the step is thrown on.
+  void save_before_bad_step(Saving& saving, const StopSignal& stop) {
+    try {
+      timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+    } catch (const UserError& error) {
+      log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = error.what()});
     }
   }
 
@@ -264,6 +303,8 @@ class Run {
 
   void keep(StepReport report) {
     report.waited_for_save = std::exchange(waited_for_save_, 0);
+    if (!report.not_finite.empty())
+      return log_.say(skipped_event_of(report, trainer_->skipped(), config_.max_skipped));
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
     if (!std::exchange(memory_said_, true)) say_memory(report.step + 1);
@@ -295,6 +336,7 @@ class Run {
                             .data = start_.data_files,
                             .validation = {},
                             .model = spec::to_toml(start_.model)};
+    state.skipped = trainer_->skipped();
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
     return state;
@@ -365,9 +407,13 @@ class Run {
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
-  double waited_for_save_ = 0;           ///< by the step that comes next [s]
-  std::optional<Validation> validated_;  ///< last
-  std::optional<double> lowest_loss_;    ///< of the validations so far [nats per token]
+  std::optional<Profiling> profiling_;
+  std::optional<Profile> profile_;                  ///< that was not told yet
+  double waited_for_save_ = 0;                      ///< by the step that comes next [s]
+  std::optional<Validation> validated_;             ///< last
+  std::optional<double> lowest_loss_;               ///< of the validations so far [nats per token]
+  std::int64_t first_step_ = 0;                     ///< steps that were done when this start began to train
+  std::chrono::steady_clock::time_point saved_at_;  ///< or began to train
   bool warned_of_rate_ = false, memory_said_ = false;
 };
 
@@ -376,6 +422,7 @@ class Run {
 int train(const std::function<spec::RunConfig()>& load,
           const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
+  const StopSignal stop;  // before the run is known to anyone who could stop it
   spec::RunConfig config;
   const auto settings = [&]() -> RankSettings {
     config = load();
@@ -383,7 +430,7 @@ int train(const std::function<spec::RunConfig()>& load,
   };
   return on_ranks(settings, [&](const Rank& rank) {
     Run run(prepare(config, rank), rank);
-    const int code = run.train();
+    const int code = run.train(stop);
     if (recorded && run.recorded()) recorded(run.folder());
     rank.take_leave();
     return code;

@@ -179,6 +179,8 @@ class AssayRecord : public LineReader {
         resumed_ = true;
         builder.restart(resume->step);
       }
+      // No step is missing where one was skipped: the next one counts on from there.
+      if (const auto* skipped = std::get_if<record::SkippedStep>(&event)) builder.restart(skipped->step);
       const auto* memory = std::get_if<record::Memory>(&event);
       const auto* warning = std::get_if<record::Warning>(&event);
       if (warning && warning->code == "memory_plan" && !builder.memory().empty())
