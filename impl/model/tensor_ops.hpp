@@ -10,6 +10,7 @@
 
 #include "impl/comm/communicator.hpp"
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/ranges.hpp"
 #include "impl/model/key_value_cache.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
@@ -152,7 +153,10 @@ class TensorOps {
   void release(std::int64_t block) { context_.parameters->release(block); }
   void gradients_ready(std::int64_t block) { context_.parameters->gradients_ready(block); }
 
-  void moment(const char*, std::int64_t = 0, const char* = "") {}
+  /// A range of traces, until the next one.
+  void moment(const char* what, std::int64_t block = 0, const char* part = "") {
+    moment_.turn_to([&] { return what + (block > 0 ? " " + std::to_string(block) : std::string()) + part; });
+  }
   metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
 
   std::int64_t tensor_ranks() const { return context_.tensor.size(); }
@@ -248,6 +252,7 @@ class TensorOps {
   template <class Op>
   auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {
     const metrics::FlopScope scope(site.component);
+    const metrics::Place place(site.value);
     if (context_.observer) context_.observer->op(overwritten, [&] { op(); });
     return op();
   }
@@ -280,6 +285,7 @@ class TensorOps {
   const router::Auxiliary auxiliary_;
   std::int64_t block_ = 0;  ///< that was acquired last
   Loss loss_;
+  metrics::Range moment_;
 };
 
 using Activations = spec::step::Activations<TensorOps>;
