@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "impl/machine/disk_call.hpp"
+#include "spec/text/quantity.hpp"
 #include "tests/support/example_run.hpp"
 
 namespace assay::impl::logs::console_test {
@@ -178,6 +179,24 @@ TEST(ConsoleImpl, LogEveryShowsTheFirstTheLastAndEveryNthStep) {
   std::istringstream lines(screen.data.str());
   for (std::string line; std::getline(lines, line);) shown += line.substr(5, 3) + ";";
   EXPECT_EQ(shown, "  1;100;200;250;");
+}
+
+TEST(ConsoleImpl, LinesOfALogCarryElapsedTimeAndEta) {
+  Step step = example_step(50);
+  step.elapsed_seconds = 130;
+  const auto printed = [&](Terminal terminal) {
+    Screen screen(terminal);
+    screen.console.show(example_start());
+    screen.console.show(step);
+    return screen.data.str();
+  };
+  const std::string line = step_line(step, 250);
+  EXPECT_EQ(printed({}),
+            line + "  elapsed " + spec::duration(130) + "  ETA " + spec::duration(200 * 0.25) + "\n");
+  EXPECT_EQ(printed({.data_is_terminal = true, .messages_is_terminal = true, .width = 80}), line + "\n")
+      << "there the bar says it";
+  step.step = 250;
+  EXPECT_EQ(printed({}), step_line(step, 250) + "  elapsed " + spec::duration(130) + "\n");
 }
 
 TEST(ConsoleImpl, TheBarShowsShareAndEtaAndIsErasedBeforeTheNextLine) {
