@@ -24,16 +24,6 @@ void check_batch(const RunConfig& config) {
   });
 }
 
-void check_data(const RunConfig& config) {
-  // config_c3
-  require(config.data_paths.empty() || !config.data_dtype.empty(), "config_c3", [] {
-    return std::string(
-        "data.paths is given without data.dtype: raw token files do not say their own type; set data.dtype "
-        "to "
-        "\"uint16\" or \"uint32\"");
-  });
-}
-
 void check_validation(const RunConfig& config) {
   // config_c37
   require(config.eval_share == 0 || config.eval_paths.empty(), "config_c37", [&] {
@@ -155,7 +145,6 @@ void check(const RunConfig& config) {
   RunConfig scratch = config;
   for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
   check_batch(config);
-  check_data(config);
   check_validation(config);
   check_schedule(config);
   check_resume(config);
