@@ -91,9 +91,10 @@ std::string goodput_text(const RunGoodput& goodput) {
                                                       {goodput.data_wait, "data wait"},
                                                       {goodput.other, "other"}};
   std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  constexpr double shown_from = 0.0005;  // "0.1 %"
   std::string parts;
   for (const auto& [seconds, name] : lost)
-    if (seconds > 0)
+    if (seconds >= shown_from * goodput.seconds)
       parts += (parts.empty() ? "; " : ", ") + (name + (" " + percent(seconds / goodput.seconds)));
   return text + parts;
 }

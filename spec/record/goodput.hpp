@@ -13,8 +13,8 @@ namespace assay::spec::record {
 /// starts with a run_start.
 RunGoodput run_goodput(const std::vector<Event>& events);
 
-/// "93.1 % of 2 h 5 min in productive steps; start-up 2.9 %, saves 2.0 %, steps done again 2.0 %": parts of 0
-/// are left out, the largest first. Domain: seconds > 0.
+/// "93.1 % of 2 h 5 min in productive steps; start-up 2.9 %, saves 2.0 %, steps done again 2.0 %": parts
+/// below 0.05 % are left out, the largest first. Domain: seconds > 0.
 std::string goodput_text(const RunGoodput& goodput);
 
 }  // namespace assay::spec::record
