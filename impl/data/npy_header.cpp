@@ -52,8 +52,8 @@ std::optional<TokenFormat> npy_header(const OpenedFile& file) {
   TokenFormat format{.container = "npy", .first_byte = first + length, .documents = {}};
   format.type = type_of_descr(file, entry(text, "descr", ','));
   std::string_view shape = entry(text, "shape", ')');
-  const char* digit = shape.data() + 1;
   if (shape.empty() || shape.front() != '(') torn("whose header names no shape");
+  const char* digit = shape.data() + 1;
   const auto [stop, error] = std::from_chars(digit, shape.data() + shape.size(), format.tokens);
   if (error != std::errc() || std::string_view(stop, shape.data() + shape.size()) != ",")
     file.refuse(ExitCode::bad_data, "is a .npy of shape " + std::string(shape) +
