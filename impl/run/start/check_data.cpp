@@ -12,7 +12,7 @@
 namespace assay::impl::run {
 namespace {
 
-std::string text_of(const std::vector<data::IdRange>& ranges) {
+std::string ranges_text(const std::vector<data::IdRange>& ranges) {
   std::ostringstream text;
   for (const data::IdRange& range : ranges) text << range.smallest << ' ' << range.largest << ' ';
   return text.str();
@@ -22,7 +22,7 @@ std::string text_of(const std::vector<data::IdRange>& ranges) {
 std::vector<data::IdRange> together(const std::vector<data::IdRange>& mine, Communicator& ranks) {
   if (ranks.size() == 1) return mine;
   std::vector<data::IdRange> all(mine.size());
-  for (const std::string& text : ranks.all_gather(text_of(mine))) {
+  for (const std::string& text : ranks.all_gather(ranges_text(mine))) {
     std::istringstream numbers(text);
     for (data::IdRange& range : all) {
       data::IdRange other;
