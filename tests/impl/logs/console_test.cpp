@@ -392,7 +392,19 @@ TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
             "\n"
             "  loss        0.7421 nats per token, mean of the last 12 steps\n"
             "  floor       0.7123 nats per token, the entropy of the data\n"
-            "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n");
+            "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n"
+            "  report      runs/tiny-llama/report.html\n");
+}
+
+TEST(ConsoleImpl, ARunThatFailedHasNoReportAndALossAboveLogVNoGap) {
+  Screen screen;
+  RunEnd end = example_end();
+  end.reason = EndReason::error;
+  end.gap_closed = -0.43;
+  screen.console.show(example_start());
+  screen.console.show(end);
+  EXPECT_EQ(screen.data.str().find("report.html"), std::string::npos);
+  EXPECT_EQ(screen.data.str().find("gap closed"), std::string::npos);
 }
 
 TEST(ConsoleImpl, TheEndSaysWhereAllTimeWent) {

@@ -155,14 +155,14 @@ TEST(WarningsImpl, ARankThatMayNotRunNearItsGpu) {
 }
 
 TEST(WarningsImpl, AFinalLossAboveThatOfAUniformGuess) {
-  RunStart start;
+  spec::record::RunStart start;
   start.vocab = 256;  // log V = 5.5452
   start.expected_first_loss = {.mean = 5.55, .standard_deviation = 0.01};
   const auto warned = [&](std::int64_t steps, std::optional<double> loss) {
-    RunEnd end;
+    spec::record::RunEnd end;
     end.steps = steps, end.final_loss = loss;
     const auto warning = final_loss_warning(end, start);
-    if (warning) EXPECT_EQ(warning->code, "final_loss");
+    EXPECT_EQ(warning ? warning->code : "final_loss", "final_loss");
     return warning.has_value();
   };
   EXPECT_FALSE(warned(1000, 5.545));
@@ -177,14 +177,14 @@ TEST(WarningsImpl, AFinalLossAboveThatOfAUniformGuess) {
 TEST(WarningsImpl, AGradientNormThatExploded) {
   const auto warned = [](int steps, double before, double last) {
     NormHistory all;
-    std::vector<Step> end;
+    std::vector<spec::record::Step> end;
     for (int i = 0; i < steps; ++i) all.add(before);
     for (int i = 0; i < 10; ++i) {
       all.add(last);
       end.emplace_back().gradient_norm = last;
     }
     const auto warning = exploded_norm_warning(end, all);
-    if (warning) EXPECT_EQ(warning->code, "gradient_norm");
+    EXPECT_EQ(warning ? warning->code : "gradient_norm", "gradient_norm");
     return warning.has_value();
   };
   EXPECT_FALSE(warned(100, 1, 9));
