@@ -25,6 +25,7 @@ struct State {
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
   std::optional<Validated> validation = {};        ///< at this step; best_of reads it back
   std::string model = {};                          ///< as TOML (spec/model); model_of reads it back
+  std::int64_t skipped = 0;  ///< steps of these that were not finite and changed nothing
 };
 
 /// Which committed checkpoints of a run stay: the `newest` (>= 1) and, where `best` is set, the one that is

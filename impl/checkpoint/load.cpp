@@ -145,7 +145,11 @@ void check_sums(const StoredState& stored, const at::Tensor& sums, Communicator&
   });
 }
 
-State state_of(const Manifest& manifest) { return {manifest.step, manifest.tokens, manifest.config}; }
+State state_of(const Manifest& manifest) {
+  State state{.step = manifest.step, .tokens = manifest.tokens, .config = manifest.config};
+  state.skipped = manifest.skipped;
+  return state;
+}
 }  // namespace
 
 State read_state(const std::string& path) {

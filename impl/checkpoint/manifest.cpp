@@ -109,6 +109,7 @@ std::string to_json(const Manifest& manifest) {
   return "{\n \"schema\": " + std::to_string(manifest_schema) +
          ",\n \"step\": " + std::to_string(manifest.step) +
          ",\n \"tokens\": " + std::to_string(manifest.tokens) +
+         (manifest.skipped > 0 ? ",\n \"skipped\": " + std::to_string(manifest.skipped) : std::string()) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
          (manifest.model.empty() ? std::string() : ",\n \"model\": " + json_string(manifest.model)) +
@@ -139,6 +140,7 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
   if (const auto validation = json.find("validation"))
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
   if (const auto model = json.find("model")) manifest.model = model->text();
+  if (const auto skipped = json.find("skipped")) manifest.skipped = skipped->integer();
   if (manifest.schema > 1) {
     const Item parameters = json.at("parameters");
     for (std::size_t i = 0; i < parameters.size(); ++i)

@@ -58,7 +58,8 @@ struct Manifest {
   std::optional<Validated> validation = {};   ///< where the run was validated at this step
   std::vector<ParameterEntry> parameters = {};  ///< in the order of the model; of schema 1 none
   std::vector<FileEntry> files = {};
-  std::string model = {};  ///< as TOML (spec/model); empty where an earlier version wrote it
+  std::string model = {};    ///< as TOML (spec/model); empty where an earlier version wrote it
+  std::int64_t skipped = 0;  ///< steps that were not finite and changed nothing
 };
 
 std::string to_json(const Manifest& manifest);

@@ -128,7 +128,8 @@ Manifest Save::manifest_of_ranks() const {
                     .validation = state_.validation,
                     .parameters = parameters_,
                     .files = {},
-                    .model = state_.model};
+                    .model = state_.model,
+                    .skipped = state_.skipped};
   for (const int rank : writers_) {
     const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
     manifest.files.push_back(file_from_json(read_whole(slices, manifest_limit), slices.string()));

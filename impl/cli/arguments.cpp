@@ -31,7 +31,8 @@ std::string typed(const Option& option) { return "--" + option.name; }
   };
   std::string plain = name;
   std::replace(plain.begin(), plain.end(), '-', '_');
-  if (plain == "n" || plain == "np") refuse(head + "the number of ranks is given as --ranks " + shown("N"));
+  if (plain == "n" || plain == "np" || spec::counts_ranks(plain))
+    refuse(head + "the number of ranks is given as --ranks " + shown("N"));
   if (plain == "c" || plain == "config" || plain == "recipe")
     refuse(head + "a recipe is given by its path alone, as in `assay train " + shown("recipe.toml") + "`");
   auto key = spec::key_called(plain);

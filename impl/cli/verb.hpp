@@ -36,6 +36,7 @@ const std::vector<Verb>& verbs();
 
 // One file each: train.cpp, flops.cpp, ...
 int train(const Arguments& arguments, Streams streams);
+int resume(const Arguments& arguments, Streams streams);
 int flops(const Arguments& arguments, Streams streams);
 int bench(const Arguments& arguments, Streams streams);
 int generate(const Arguments& arguments, Streams streams);
@@ -53,6 +54,9 @@ int help(const Arguments& arguments, Streams streams);
 /// Replaces an older --junit report of `audit` where its command line is refused; `clear` is what of it can
 /// be read.
 void audit_refused(const Arguments& clear, const std::string& why, Streams streams);
+
+/// The settings of --change of `resume`, in their order.
+std::vector<std::string> changes_in(const Arguments& arguments);
 
 /// "0.1.0".
 std::string program_version();

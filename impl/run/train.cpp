@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/newest_whole.hpp"
+#include "impl/comm/refusal.hpp"
 #include "impl/generate/generate.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
@@ -104,8 +106,9 @@ class Run {
     if (communicator_.rank() == 0)
       std::cerr << start_.resume->path << ": this run is complete: step " << start_.resume->state.step
                 << " of " << config_.steps << " is done; nothing was trained or written\n"
-                << "to go on, give it more steps: train.steps=" << 2 * config_.steps
-                << " (the learning rate then follows the longer schedule)" << std::endl;
+                << "to go on, give it more steps: train.steps=" << 2 * config_.steps << ", or `assay resume "
+                << config_.directory << " --change train.steps=" << 2 * config_.steps
+                << "` (the learning rate then follows the longer schedule)" << std::endl;
     return static_cast<int>(ExitCode::done);
   }
 
@@ -195,13 +198,46 @@ class Run {
     return log_.end(EndReason::done, ExitCode::done, {});
   }
 
-  void go_on_from(const ResumePoint& point) {
-    const checkpoint::State state = trainer_->load(point.path);
+  void go_on_from(ResumePoint& point) {
+    const checkpoint::State state = load_whole(point);
     trainer_->start_after(state.step, state.skipped);
     if (start_.validation) lowest_loss_ = lowest_saved_loss();
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
       log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
+  }
+
+  /// What is damaged within a checkpoint is found as it is read: where the newest one of a folder was asked
+  /// for, the one before it is `point` then.
+  checkpoint::State load_whole(ResumePoint& point) {
+    for (;;) {
+      try {
+        const checkpoint::State state = trainer_->load(point.path);
+        say_passed_over(point);
+        return state;
+      } catch (const UserError& error) {
+        const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+        if (!on_all || error.code() != ExitCode::bad_data || point.path == config_.resume_path) throw;
+        std::vector<checkpoint::PassedOver> known = point.passed_over;
+        known.push_back({point.path, error.what()});
+        refuse_together(communicator_, [&] {
+          if (auto before = resume_point(start_.request, start_.data_files, known))
+            point = std::move(*before);
+        });
+      }
+    }
+  }
+
+  /// Those of this run's own folder make room for the steps that are done again.
+  void say_passed_over(const ResumePoint& point) {
+    if (communicator_.rank() != 0) return;
+    for (const checkpoint::PassedOver& each : point.passed_over) {
+      std::string text =
+          each.why + "; passed over, the run goes on after step " + std::to_string(point.state.step);
+      if (config_.resume == spec::Resume::automatic)
+        text += "; the damaged one is now " + checkpoint::set_aside(each.path);
+      log_.say(Warning{.step = {}, .code = "damaged_checkpoint", .text = text});
+    }
   }
 
   bool validation_is_due(std::int64_t done) const {
@@ -419,17 +455,17 @@ class Run {
 
 }  // namespace
 
-int train(const std::function<spec::RunConfig()>& load,
+int train(const std::function<Request()>& load,
           const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
   const StopSignal stop;  // before the run is known to anyone who could stop it
-  spec::RunConfig config;
+  Request request;
   const auto settings = [&]() -> RankSettings {
-    config = load();
-    return {.device = config.device, .stall_seconds = config.stall_seconds};
+    request = load();
+    return {.device = request.config.device, .stall_seconds = request.config.stall_seconds};
   };
   return on_ranks(settings, [&](const Rank& rank) {
-    Run run(prepare(config, rank), rank);
+    Run run(prepare(request, rank), rank);
     const int code = run.train(stop);
     if (recorded && run.recorded()) recorded(run.folder());
     rank.take_leave();

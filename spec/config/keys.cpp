@@ -207,40 +207,6 @@ Key data_dtype() {
   return key;
 }
 
-/// START, INCREMENT, SAMPLES; empty: no ramp.
-Key ramp() {
-  Key key =
-      named("batch.ramp", KeyType::list, "[sequences]",
-            "The global batch grows: START, INCREMENT, SAMPLES, as Megatron's --rampup-batch-size. It "
-            "begins with START sequences and grows by INCREMENT at a time, until after SAMPLES sequences "
-            "it is batch.sequences; empty: it does not");
-  key.range = "empty, or three whole numbers >= 1";
-  const auto read = [](const Value& value) -> std::optional<BatchRamp> {
-    BatchRamp ramp;
-    std::int64_t* const numbers[] = {&ramp.start, &ramp.increment, &ramp.samples};
-    const auto& texts = std::get<std::vector<std::string>>(value);
-    if (texts.empty()) return ramp;
-    if (texts.size() != std::size(numbers)) return {};
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const char* const end = texts[i].data() + texts[i].size();
-      const auto [stop, error] = std::from_chars(texts[i].data(), end, *numbers[i]);
-      if (error != std::errc() || stop != end || *numbers[i] < 1 || *numbers[i] > kSteps) return {};
-    }
-    return ramp;
-  };
-  key.get = [](const RunConfig& config) {
-    std::vector<std::string> texts;
-    if (config.ramp.on())
-      for (const std::int64_t number : {config.ramp.start, config.ramp.increment, config.ramp.samples})
-        texts.push_back(std::to_string(number));
-    return Value(texts);
-  };
-  guard(
-      key, [read](const Value& value) { return read(value).has_value(); },
-      [read](RunConfig& config, const Value& value) { config.ramp = *read(value); });
-  return key;
-}
-
 /// "none", or a folder.
 Key weights() {
   Key key = named("model.weights", KeyType::text, "",
@@ -296,11 +262,9 @@ void add_model_and_data(std::vector<Key>& all) {
   all.push_back(
       integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
-  all.push_back(
-      integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
-              "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
-              "data-parallel ranks, no accumulation; with batch.ramp as many as all batches allow"));
-  all.push_back(ramp());
+  all.push_back(integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
+                        "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
+                        "data-parallel ranks, no accumulation"));
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
   all.push_back(

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "spec/batch/ramp.hpp"
 #include "spec/batch/schedule.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
@@ -47,7 +46,6 @@ struct RunConfig {
   std::int64_t sequences = 32;         ///< sequences per optimizer step over all ranks
   std::int64_t micro = 0;              ///< sequences of one micro-batch, per rank; 0: see micro_sequences
   std::int64_t sequence_length = 128;  ///< T [tokens]
-  BatchRamp ramp;                      ///< towards `sequences` over the first samples
 
   // data
   std::vector<std::string> data_paths;     ///< empty: the grammar
@@ -74,7 +72,7 @@ struct RunConfig {
   double bias_rate = 0.001;  ///< by which routers' biases move in a step, where the model has them
   OnNonFinite on_non_finite = OnNonFinite::stop;
   std::int64_t max_skipped = 10;  ///< steps that the whole run may skip
-  double capacity = 0;            ///< times the mean rows of an expert in a sequence are its most; 0: none dropped
+  double capacity = 0;  ///< times the mean rows of an expert in a sequence are its most; 0: none dropped
 
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;
@@ -133,11 +131,10 @@ constexpr std::int64_t token_unit(const RunConfig& config) {
 inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }
 
 /// Sequences of one micro-batch, per rank: config.micro or, when that is 0, sequences / ranks (no
-/// accumulation), with a ramp what all its batches are multiples of / ranks; at least 1. Whether it divides
-/// is the business of spec/batch.
+/// accumulation), at least 1. Whether it divides is the business of spec/batch.
 inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
   if (config.micro > 0) return config.micro;
-  return std::max<std::int64_t>(1, batch_unit(config.sequences, config.ramp) / ranks);
+  return std::max<std::int64_t>(1, config.sequences / ranks);
 }
 
 /// Of the block linears of a run. A choice that is still automatic counts as `use`. Errors: SpecError

@@ -49,11 +49,13 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
 
 }  // namespace
 
-Start prepare(const spec::RunConfig& config, const Rank& rank) {
+Start prepare(const Request& request, const Rank& rank) {
+  const spec::RunConfig& config = request.config;
   Communicator& ranks = rank.communicator;
   Start start;
 
   start.config = config;
+  start.request = request;
   const std::int64_t per_host = host_ranks(ranks).each;
   Facts facts;
   refuse_together(ranks, [&] {
@@ -67,7 +69,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
     if (spec::validates(config))
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
-    start.resume = resume_point(config, start.data_files);
+    start.resume = resume_point(request, start.data_files);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)

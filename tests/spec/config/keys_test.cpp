@@ -20,7 +20,6 @@ Value another(const Key& key, const RunConfig& config) {
     case KeyType::number:
       return std::get<double>(now) / 2 + 0.25;
     case KeyType::list:
-      if (key.name == "batch.ramp") return std::vector<std::string>{"2", "3", "4"};
       if (key.name == "profile.steps") return std::vector<std::string>{"2", "3"};
       return std::vector<std::string>{"tokens.bin"};
     case KeyType::text:
@@ -64,7 +63,7 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
   // A field added to RunConfig breaks these bindings; whoever adds one adds its key and its line here.
   RunConfig config;
   for (const Key& key : keys()) key.set(config, another(key, config));
-  const auto& [model, weights, init_std, sequences, micro, sequence_length, ramp, paths, dtype, end, prefetch,
+  const auto& [model, weights, init_std, sequences, micro, sequence_length, paths, dtype, end, prefetch,
                samples, eval_paths, eval_share, eval_sequences, eval_every, eval_at_end, steps, rate, beta1,
                beta2, eps, decay, clip, z_loss, balance, router_z, balance_over, bias_rate, on_non_finite,
                max_skipped, capacity, schedule, warmup, decay_steps, shape, ratio, compute, states, linear,
@@ -73,7 +72,7 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
                every, minutes, keep, keep_best, asynchronous, resume, resume_path, log_every, tensorboard,
                profile, sentences] = config;
   const RunConfig defaults;
-  const auto& [model0, weights0, init_std0, sequences0, micro0, sequence_length0, ramp0, paths0, dtype0, end0,
+  const auto& [model0, weights0, init_std0, sequences0, micro0, sequence_length0, paths0, dtype0, end0,
                prefetch0, samples0, eval_paths0, eval_share0, eval_sequences0, eval_every0, eval_at_end0,
                steps0, rate0, beta10, beta20, eps0, decay0, clip0, z_loss0, balance0, router_z0,
                balance_over0, bias_rate0, on_non_finite0, max_skipped0, capacity0, schedule0, warmup0,
@@ -101,8 +100,8 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
   EXPECT_TRUE(linear != linear0 && linear_layers != linear_layers0 && linear_weights != linear_weights0);
   EXPECT_TRUE(directory != directory0 && every != every0 && keep != keep0 && resume != resume0 &&
               asynchronous != asynchronous0);
-  EXPECT_TRUE(ramp != ramp0 && on_non_finite != on_non_finite0 && max_skipped != max_skipped0 &&
-              minutes != minutes0 && tensorboard != tensorboard0 && profile != profile0);
+  EXPECT_TRUE(on_non_finite != on_non_finite0 && max_skipped != max_skipped0 && minutes != minutes0 &&
+              tensorboard != tensorboard0 && profile != profile0);
   EXPECT_TRUE(recompute != recompute0 && resume_path != resume_path0 && log_every != log_every0 &&
               sentences != sentences0);
 }
