@@ -40,7 +40,7 @@ ROOMS = {
     CONSUMER: (),
 }
 # Folders of impl/, from the ground up: each may include itself and those before it.
-ORDER = ("metrics", "machine", "ops", "comm", "model", "params", "data", "checkpoint", "step", "logs", "health", "report",
+ORDER = ("metrics", "machine", "ops", "comm", "model", "params", "data", "checkpoint", "step", "generate", "logs", "health", "report",
          "run", "bench", "cli")
 NO_SUBJECT = re.compile(r"(^|[/_])(utils?|common|misc|helpers?)([/_.]|$)")
 

@@ -100,7 +100,8 @@ target_link_libraries(assay_impl PRIVATE ${OpenMP_CXX_LIB_NAMES})
 target_link_options(assay_impl PRIVATE LINKER:-Bsymbolic-functions)
 
 if(EXISTS ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp)
-  add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp ${CMAKE_SOURCE_DIR}/impl/cli/bench/bench_main.cpp)
+  add_executable(assay-train ${CMAKE_SOURCE_DIR}/impl/cli/train_main.cpp ${CMAKE_SOURCE_DIR}/impl/cli/bench/bench_main.cpp
+    ${CMAKE_SOURCE_DIR}/impl/cli/generate/generate_main.cpp)
   target_link_libraries(assay-train PRIVATE assay_impl assay_cli assay_own_code)
   install(TARGETS assay-train RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(TARGETS assay_impl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})

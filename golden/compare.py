@@ -18,8 +18,8 @@ UNIT_ROUNDOFF = 2.0**-53
 # about a hundred in one op forward and backward at these sizes; ten times that through a whole model. That is 1.1e-14 and
 # 1.1e-13; between the SSE and the AVX2 paths of one machine up to 4.3e-15 was measured, in a whole model.
 ROUNDINGS = {"published": 0, "mpmath": 0, "torch_flop_counter": 0, "transformers": 0, "torch_float8": 0,
-             "torch_f64": 100, "transformers_f64": 1_000}
-FOLDERS = ("ops", "models", "model_inventories", "flops", "formats", "weights")  # what golden.generate writes; hand-worked files lie beside it
+             "torch_f64": 100, "transformers_f64": 1_000, "tokenizers": 0, "tensorboard": 0}
+FOLDERS = ("ops", "models", "model_inventories", "flops", "formats", "greedy", "tensorboard", "tokenizers", "weights")  # what golden.generate writes; hand-worked files lie beside it
 FREE_FIELDS = {"tool_versions", "payload_sha256", "scalars", "shapes"}  # reported or compared in their own way
 
 

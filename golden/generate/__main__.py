@@ -12,8 +12,9 @@ sys.dont_write_bytecode = True
 
 def all_cases(wanted):
     """Golden objects generator by generator; generators that hold nothing of `wanted` are not run (all when empty)."""
-    modules = [("flops", "flops"), ("formats", "formats"), ("models", "models"),
-               ("model_inventories", "model_inventories"), ("weights", "weights")]
+    modules = [("flops", "flops"), ("formats", "formats"), ("greedy", "greedy"), ("models", "models"),
+               ("model_inventories", "model_inventories"), ("tensorboard", "tensorboard"), ("tokenizers", "tokenizers"),
+               ("weights", "weights")]
     modules += [(f"ops/{info.name}", f"ops.{info.name}") for info in pkgutil.iter_modules(ops.__path__)]
     for folder, module in sorted(modules):
         if not wanted or any(f"{folder}/".startswith(f"{name}/") or name.startswith(f"{folder}/") for name in wanted):

@@ -71,13 +71,20 @@ def saved_files(model, most_bytes, stacks):
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir()) if path.name != "generation_config.json"}
 
 
-def one_folder(case):
-    family, seed, dtype, most_bytes, stacks, sizes, tied, rope = CASES[case]
+def drawn_model(case):
+    """The model, in float64 with the values that its files hold, and what draws go on from."""
+    family, seed, dtype, _, _, sizes, tied, rope = CASES[case]
     draw = Draw(seed)
     model = build(family, draw, tied=tied, rope=rope, **sizes)
     with torch.no_grad():  # exactly what the files hold
         for tensor in [*model.parameters(), *(b for name, b in model.named_buffers() if name.endswith(CORRECTION))]:
             tensor.copy_(tensor.to(dtype))
+    return model, draw
+
+
+def one_folder(case):
+    family, seed, dtype, most_bytes, stacks, sizes, _, _ = CASES[case]
+    model, draw = drawn_model(case)
     files = saved_files(copy.deepcopy(model).to(dtype), most_bytes, stacks)
     ids = draw.integers(0, sizes["V"], 2, 6)
     check_against_stock(model, ids, None)

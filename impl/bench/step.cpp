@@ -135,7 +135,7 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
 StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
                        const std::function<void(const std::string&)>& say) {
   const c10::InferenceMode no_autograd;
-  spec::ModelSpec model = spec::find_model(config.model);
+  spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
   const at::Device device = run::choose_device(config.device).device;

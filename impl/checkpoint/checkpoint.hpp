@@ -1,5 +1,6 @@
 #pragma once
-// Checkpoints: safetensors with a JSON manifest of content hashes, committed by a marker written last.
+// Checkpoints: slices in safetensors files, one a rank, with a JSON index of content hashes, committed by a
+// marker written last.
 // Layout, order of writes and what survives a crash: spec/checkpoint/checkpoint.md.
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "impl/checkpoint/data_file.hpp"
 #include "impl/checkpoint/manifest.hpp"
 #include "impl/comm/communicator.hpp"
+#include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/parameter_buffers.hpp"
 
 namespace assay::impl::checkpoint {
@@ -23,6 +25,7 @@ struct State {
   std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
   std::optional<Validated> validation = {};        ///< at this step; best_of reads it back
   std::string model = {};                          ///< as TOML (spec/model); model_of reads it back
+  std::int64_t skipped = 0;  ///< steps of these that were not finite and changed nothing
 };
 
 /// Which committed checkpoints of a run stay: the `newest` (>= 1) and, where `best` is set, the one that is
@@ -34,12 +37,6 @@ struct Retention {
   bool best;
 };
 
-/// Gives a save the whole values of parameter number `index` of the model in one of the buffers: on any
-/// device, flat or in its shape, valid until the next call. Called in the order of parameters.
-using StateSource = std::function<at::Tensor(at::Tensor ParameterBuffers::*buffer, std::size_t index)>;
-/// From buffers that hold everything; they must outlive it.
-StateSource whole_state(const ParameterBuffers& buffers);
-
 struct Saved {
   std::string path;
   std::int64_t bytes = 0;  ///< of its tensor files
@@ -49,20 +46,21 @@ struct Saved {
 };
 
 /// Writes <directory>/checkpoints/step_<step> so that a crash at any moment loses neither this checkpoint
-/// once committed nor an older one: temporary folder, files hashed while written, fsync of each, manifest,
-/// marker, fsync, rename, fsync of the parent; only then older ones that `keep` leaves out are deleted. With
-/// keep.best, a state with the lowest loss on its validation set is named checkpoints/best before that: a
-/// link, which is replaced at once. One rank calls. Errors: UserError(io) naming file, reason (disk full,
-/// permission), the bytes that the checkpoint needs and those that are free: then older checkpoints are as
-/// they were, nothing of the new one is left, and a later call may succeed; UserError(non_finite) naming the
-/// parameter when a value is NaN or infinite: such a state is never saved.
+/// once committed nor an older one: temporary folder, each rank's file hashed while written, fsync of each,
+/// manifest, marker, fsync, rename, fsync of the parent; only then older ones that `keep` leaves out are
+/// deleted. With keep.best, a state with the lowest loss on its validation set is named checkpoints/best
+/// before that: a link, which is replaced at once. Returns on rank 0 what was saved. Collective, and all
+/// ranks wait for it; impl/checkpoint/save.hpp has its steps. `piece` is called before each slice is written.
+/// Errors: AgreedError(io) naming file, reason (disk full, permission), the bytes that the checkpoint needs
+/// and those that are free: then older checkpoints are as they were, nothing of the new one is left, and a
+/// later call may succeed; AgreedError(non_finite) naming the parameter when a value is NaN or infinite: such
+/// a state is never saved.
+Saved save(
+    const std::string& directory, const ParameterBuffers& buffers, const State& state, const Retention& keep,
+    LayoutGroups& groups, const std::function<void()>& piece = [] {});
+/// By a lone rank, whose buffers hold everything. Errors are UserError.
 Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-           const Retention& keep, const StateSource& source);
-/// Of buffers that hold everything.
-inline Saved save(const std::string& directory, const ParameterBuffers& buffers, const State& state,
-                  const Retention& keep) {
-  return save(directory, buffers, state, keep, whole_state(buffers));
-}
+           const Retention& keep);
 
 /// Bytes of the tensors that a checkpoint holds: weights and two moments, stored as `states`. Headers and the
 /// manifest add a few thousand. [B]
@@ -85,12 +83,16 @@ std::string model_of(const std::string& path);
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.
 std::string content_of(const std::string& path);
 
-/// Reads a checkpoint folder, of whatever layout, into `buffers`, whole or shards, after checking marker,
-/// manifest, sizes and content hashes of every tensor. Collective: of ranks that see the same files each
-/// hashes its part of the bytes. Errors: AgreedError(bad_data) naming rank, host, file and tensor; nothing of
-/// `buffers` is changed on any rank when a check fails on one.
+/// Reads of a checkpoint folder, saved in whatever layout, what this rank's `buffers` hold. Each byte of the
+/// slices is hashed once over all ranks, by one that reads it anyway; where ranks see other files, or the
+/// checkpoint is of schema 1, whole files are hashed before, dealt out to the ranks that see the same.
+/// Collective. Errors: AgreedError(bad_data) naming file and tensor, and rank and host where others found
+/// nothing wrong. Where marker, manifest, sizes or the model are at fault, `buffers` are as they were; after
+/// damage within a slice they are of no use, and may be loaded from another checkpoint.
+State load(const std::string& path, ParameterBuffers& buffers, LayoutGroups& groups);
+/// By ranks that each hold everything.
 State load(const std::string& path, ParameterBuffers& buffers, Communicator& communicator);
-/// By one rank that hashes all bytes itself.
+/// By one rank.
 State load(const std::string& path, ParameterBuffers& buffers);
 
 /// Path of the newest checkpoint of a run folder that has a marker; the remains of a crash have none. Only

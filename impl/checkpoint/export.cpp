@@ -5,9 +5,8 @@
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
-#include "impl/checkpoint/input_file.hpp"
 #include "impl/checkpoint/partial_folder.hpp"
-#include "impl/checkpoint/safetensors_file.hpp"
+#include "impl/checkpoint/stored_state.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "spec/checkpoint/elements.hpp"
 #include "spec/checkpoint/weight_files.hpp"
@@ -20,12 +19,9 @@
 namespace assay::impl::checkpoint {
 
 namespace fs = std::filesystem;
-using spec::safetensors::Header;
 using spec::safetensors::Tensor;
 
 namespace {
-constexpr const char* weights_of_checkpoint = "master.safetensors";
-
 /// Files of a tokenizer, as transformers reads them.
 constexpr const char* tokenizer_files[] = {
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -76,62 +72,26 @@ void copy_tokenizer(const spec::RunConfig& config, const fs::path& into, Exporte
   }
 }
 
-/// Reads the tensors of a checkpoint's weights in another type.
-class MasterReader {
- public:
-  MasterReader(const fs::path& folder, const Manifest& manifest)
-      : folder_(folder),
-        entry_(entry_in(manifest)),
-        file_(folder / weights_of_checkpoint),
-        header_(header_in(file_)) {}
-
-  /// Appends parameter `name` to `file` as `type`, and compares its hash with what was saved.
-  void copy(const std::string& name, const std::string& type, DurableFile& file) const {
-    const Tensor& tensor = header_.at(name);
-    const std::uint64_t from_bytes = spec::safetensors::element_bytes(tensor.dtype),
-                        to_bytes = spec::safetensors::element_bytes(type);
-    constexpr std::uint64_t piece_elements = 1 << 20;
-    std::vector<std::byte> from, into;
-    ContentHash hash;
-    const std::uint64_t elements = (tensor.end - tensor.begin) / from_bytes;
-    for (std::uint64_t done = 0; done < elements;) {
-      const std::uint64_t now = std::min(piece_elements, elements - done);
-      from.resize(now * from_bytes), into.resize(now * to_bytes);
-      file_.read(header_.data_offset + tensor.begin + done * from_bytes, from);
-      hash.add(from);
-      if (const auto lost = spec::convert_elements(from, tensor.dtype, into, type))
-        throw UserError(ExitCode::usage,
-                        name + " holds " + spec::json_number(spec::element_value(from, tensor.dtype, *lost)) +
-                            ", which " + type + " cannot: take --dtype bf16 or fp32");
-      file.write(into);
-      done += now;
-    }
-    const auto saved = std::find_if(entry_.tensors.begin(), entry_.tensors.end(),
-                                    [&](const TensorEntry& each) { return each.name == name; });
-    if (saved == entry_.tensors.end() || saved->hash != hash.hex())
-      throw UserError(ExitCode::bad_data, file_.path().string() +
-                                              ": checkpoint_c3: content differs from what was written, in "
-                                              "tensor " +
-                                              name + "; nothing was exported: take another checkpoint");
-  }
-
- private:
-  static const FileEntry& entry_in(const Manifest& manifest) {
-    for (const FileEntry& each : manifest.files)
-      if (each.name == weights_of_checkpoint) return each;
-    throw UserError(ExitCode::bad_data,
-                    std::string("checkpoint_c3: the manifest lists no ") + weights_of_checkpoint);
-  }
-
-  fs::path folder_;
-  const FileEntry& entry_;
-  InputFile file_;
-  Header header_;
-};
+/// Appends the weights of parameter `name` to `file` as `type`, after comparing their hash with what was
+/// saved.
+void copy_weights(const StoredState& stored, const std::string& name, const std::string& type,
+                  DurableFile& file) {
+  const std::string& from_type = stored.parameter(name).dtype;
+  std::vector<std::byte> into;
+  stored.stream(part_names[0], name, [&](const spec::Slice&, std::span<const std::byte> from) {
+    into.resize(from.size() / spec::safetensors::element_bytes(from_type) *
+                spec::safetensors::element_bytes(type));
+    if (const auto lost = spec::convert_elements(from, from_type, into, type))
+      throw UserError(ExitCode::usage, name + " holds " +
+                                           spec::json_number(spec::element_value(from, from_type, *lost)) +
+                                           ", which " + type + " cannot: take --dtype bf16 or fp32");
+    file.write(into);
+  });
+}
 
 /// config.json, generation_config.json and weights. `named`: the model with the names of its class.
 void write_files(const fs::path& folder, const spec::Inventory& own, const spec::Inventory& named,
-                 const MasterReader& master, const ExportRequest& request, Exported& out) {
+                 const StoredState& stored, const ExportRequest& request, Exported& out) {
   std::size_t parameter = 0;
   const auto files = spec::files_to_write(named, request.dtype, request.most_bytes);
   for (const spec::WeightFile& planned : files) {
@@ -139,7 +99,7 @@ void write_files(const fs::path& folder, const spec::Inventory& own, const spec:
     const std::string header = spec::safetensors::serialize(planned.header);
     file.write(std::as_bytes(std::span(header)));
     for (const Tensor& tensor : planned.header.tensors)
-      master.copy(own.parameters[parameter++].name, tensor.dtype, file);
+      copy_weights(stored, own.parameters[parameter++].name, tensor.dtype, file);
     file.commit();
     out.files.push_back(planned.name);
     out.bytes += file.size();
@@ -177,7 +137,8 @@ std::string checkpoint_in(const std::string& path) {
 Exported export_weights(const ExportRequest& request) {
   Exported out;
   out.from = checkpoint_in(request.checkpoint);
-  const Manifest manifest = read_manifest(out.from);
+  const StoredState stored(out.from, "; nothing was exported: take another checkpoint");
+  const Manifest& manifest = stored.manifest();
   out.step = manifest.step;
   const spec::ModelSpec model = model_in(manifest, out.from);
   const spec::RunConfig config = spec::load_dump(manifest.config, out.from);
@@ -199,7 +160,7 @@ Exported export_weights(const ExportRequest& request) {
   write_text(partial / "config.json", as.json);
   write_text(partial / "generation_config.json", spec::generation_config(ids));
   copy_tokenizer(config, partial, out);
-  write_files(partial, own, named, MasterReader(out.from, manifest), request, out);
+  write_files(partial, own, named, stored, request, out);
   sync_folder(partial);
   made.rename_to(folder);
   sync_folder(folder.parent_path());

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/partial_folder.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 
@@ -42,6 +43,13 @@ std::string folder_name(std::int64_t step) {
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
   return manifest_from_json(read_whole(path, manifest_limit), path.string());
+}
+
+void write_manifest(const fs::path& folder, const Manifest& manifest) {
+  const std::string json = to_json(manifest);
+  write_text(folder / manifest_name, json);
+  write_text(folder / marker_name, content_hash(std::as_bytes(std::span(json))) + "\n");
+  sync_folder(folder);
 }
 
 bool committed(const fs::path& folder) {

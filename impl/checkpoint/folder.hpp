@@ -26,6 +26,10 @@ std::string folder_name(std::int64_t step);
 /// Errors: UserError(bad_data) checkpoint_c2, and where the file cannot be read.
 Manifest read_manifest(const std::filesystem::path& folder);
 
+/// The last files of a folder, in which all others are durable: the manifest, then the marker, then the
+/// folder's entries. Errors: UserError(io).
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
 /// True when the marker holds the hash of the manifest; false also where one of them cannot be read.
 bool committed(const std::filesystem::path& folder);
 

@@ -70,4 +70,21 @@ std::string InputFile::hash(std::uint64_t begin, std::uint64_t end) const {
   return hash.hex();
 }
 
+void read_slice(const InputFile& file, std::uint64_t first_byte, std::size_t element_bytes,
+                const spec::Slice& stored, const spec::Slice& wanted, std::byte* into,
+                std::size_t row_bytes) {
+  const spec::Slice at = spec::relative(wanted, stored);
+  const std::uint64_t element = element_bytes,
+                      stored_row = static_cast<std::uint64_t>(stored.columns) * element,
+                      wanted_row = static_cast<std::uint64_t>(wanted.columns) * element;
+  const std::uint64_t first = first_byte + static_cast<std::uint64_t>(at.row) * stored_row +
+                              static_cast<std::uint64_t>(at.column) * element;
+  // Rows that are neighbours on both sides are one piece.
+  const bool one = wanted.rows == 1 || (wanted_row == stored_row && wanted_row == row_bytes);
+  const auto pieces = static_cast<std::uint64_t>(one ? 1 : wanted.rows);
+  const std::uint64_t piece = static_cast<std::uint64_t>(wanted.rows) / pieces * wanted_row;
+  for (std::uint64_t i = 0; i < pieces; ++i)
+    file.read(first + i * stored_row, {into + i * row_bytes, static_cast<std::size_t>(piece)});
+}
+
 }  // namespace assay::impl::checkpoint

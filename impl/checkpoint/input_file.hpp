@@ -7,6 +7,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/parallel/slice.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -43,5 +44,11 @@ class InputFile {
   std::uint64_t size_ = 0;
   std::string identity_;
 };
+
+/// Rectangle `wanted` of rectangle `stored` of a parameter, whose elements stand in the file row by row from
+/// `first_byte` on: into `into`, `row_bytes` from one row to the next. Exactly its bytes are read. Errors:
+/// Unreadable.
+void read_slice(const InputFile& file, std::uint64_t first_byte, std::size_t element_bytes,
+                const spec::Slice& stored, const spec::Slice& wanted, std::byte* into, std::size_t row_bytes);
 
 }  // namespace assay::impl::checkpoint

@@ -6,7 +6,7 @@
 
 #include "impl/checkpoint/export.hpp"
 #include "impl/checkpoint/folder.hpp"
-#include "impl/checkpoint/safetensors_file.hpp"
+#include "impl/checkpoint/stored_state.hpp"
 #include "impl/checkpoint/weight_folder.hpp"
 #include "spec/checkpoint/elements.hpp"
 #include "spec/config/load.hpp"
@@ -105,21 +105,26 @@ Lines verify_hugging_face(const std::string& path) {
                         " parameters with the names and shapes of its config.json, all finite"}};
 }
 
-std::int64_t bytes_in(const Manifest& manifest) {
-  std::int64_t sum = 0;
-  for (const FileEntry& file : manifest.files) sum += file.bytes;
-  return sum;
+/// What is wrong with one file of a checkpoint; empty: nothing.
+std::string fault_in(const StoredState& stored, std::size_t file) try {
+  stored.check_file(file);
+  return "";
+} catch (const UserError& error) {
+  return error.what();
 }
 
-/// What is wrong with one file of a checkpoint; empty: nothing.
-std::string fault_in(const fs::path& folder, const FileEntry& entry) try {
-  const InputFile file(folder / entry.name);
-  if (static_cast<std::int64_t>(file.size()) != entry.bytes)
-    return entry.name + " has " + std::to_string(file.size()) + " bytes, the manifest says " +
-           std::to_string(entry.bytes);
-  return file.hash(0, file.size()) == entry.hash ? "" : entry.name + " has another content than was written";
-} catch (const InputFile::Unreadable& error) {
-  return error.what();
+void add_files(const Manifest& manifest, Lines& out) {
+  constexpr std::size_t most_shown = 8;
+  const std::size_t files = manifest.files.size();
+  for (std::size_t i = 0; i < files && i < most_shown; ++i) {
+    const FileEntry& file = manifest.files[i];
+    const auto slices = static_cast<std::int64_t>(file.slices.size());
+    out.push_back({i ? "" : "files", file.name + ", " + spec::bytes(file.bytes) + ", " +
+                                         spec::grouped(slices) +
+                                         (manifest.schema == 1 ? " tensors" : " slices")});
+  }
+  if (files > most_shown)
+    out.push_back({"", "and " + spec::grouped(static_cast<std::int64_t>(files - most_shown)) + " more"});
 }
 }  // namespace
 
@@ -133,9 +138,10 @@ Lines show_checkpoint(const std::string& path) {
                {"tokens", spec::grouped(manifest.tokens)}};
   add_model(model_in(manifest, folder), out);
   out.push_back({"states", manifest.dtype + ": weights and two moments"});
+  out.push_back({"form", manifest.schema == 1 ? "schema 1: a file for weights and for each moment"
+                                              : "schema 2: slices, a file of each rank that saved it"});
   if (!config.weights.empty()) out.push_back({"started from", config.weights});
-  for (std::size_t i = 0; i < manifest.files.size(); ++i)
-    out.push_back({i ? "" : "files", manifest.files[i].name + ", " + spec::bytes(manifest.files[i].bytes)});
+  add_files(manifest, out);
   out.push_back({"version", manifest.version});
   return out;
 }
@@ -143,16 +149,15 @@ Lines show_checkpoint(const std::string& path) {
 Lines verify_checkpoint(const std::string& path) {
   if (holds_hugging_face(path)) return verify_hugging_face(path);
   const std::string folder = checkpoint_in(path);
-  const Manifest manifest = read_manifest(folder);
+  const StoredState stored(folder, "");
+  const auto files = static_cast<std::int64_t>(stored.manifest().files.size());
   std::vector<std::string> faults;
-  for (const FileEntry& entry : manifest.files)
-    if (std::string fault = fault_in(folder, entry); !fault.empty()) faults.push_back(std::move(fault));
-  // checkpoint_c3
+  for (std::size_t file = 0; file < stored.manifest().files.size(); ++file)
+    if (std::string fault = fault_in(stored, file); !fault.empty()) faults.push_back(std::move(fault));
   if (!faults.empty())
-    throw UserError(ExitCode::bad_data, folder + ": checkpoint_c3: " + list_of(faults) +
-                                            "; resume from or export another checkpoint");
-  return {{"whole", folder + ": every hash of " + std::to_string(manifest.files.size()) + " files, " +
-                        spec::bytes(bytes_in(manifest))}};
+    throw UserError(ExitCode::bad_data, list_of(faults) + "; resume from or export another checkpoint");
+  return {{"whole", folder + ": every hash of " + spec::grouped(files) +
+                        (files == 1 ? " file, " : " files, ") + spec::bytes(stored.bytes())}};
 }
 
 }  // namespace assay::impl::checkpoint

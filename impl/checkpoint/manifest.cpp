@@ -37,65 +37,126 @@ std::string to_json(const Validated& validation) {
          '}';
 }
 
-std::string to_json(const FileEntry& file) {
-  std::vector<std::string> tensors;
-  for (const TensorEntry& tensor : file.tensors)
-    tensors.push_back("{\"name\": " + json_string(tensor.name) + ", \"xxh3\": " + json_string(tensor.hash) +
-                      '}');
-  return "{\"name\": " + json_string(file.name) + ", \"bytes\": " + std::to_string(file.bytes) +
-         ", \"xxh3\": " + json_string(file.hash) + ", \"tensors\": " + listed(tensors, 3) + '}';
+std::string list_of(const std::vector<std::int64_t>& numbers) {
+  std::string text;
+  for (const std::int64_t number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return '[' + text + ']';
 }
 
-FileEntry file_from(Item json) {
+std::vector<std::int64_t> numbers_from(Item json) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < json.size(); ++i) numbers.push_back(json[i].integer());
+  return numbers;
+}
+
+std::string to_json(const ParameterEntry& parameter) {
+  return "{\"name\": " + json_string(parameter.name) + ", \"dtype\": " + json_string(parameter.dtype) +
+         ", \"shape\": " + list_of(parameter.shape) + '}';
+}
+
+std::string to_json(const SliceEntry& slice) {
+  const spec::Slice& at = slice.slice;
+  return "{\"part\": " + json_string(slice.part) + ", \"parameter\": " + json_string(slice.parameter) +
+         ", \"slice\": " + list_of({at.row, at.rows, at.column, at.columns}) +
+         ", \"begin\": " + std::to_string(slice.begin) + ", \"hash\": " + json_string(slice.hash) + '}';
+}
+
+SliceEntry slice_from(Item json) {
+  const std::vector<std::int64_t> at = numbers_from(json.at("slice"));
+  if (at.size() != 4) json.at("slice").wrong("[row, rows, column, columns]");
+  return {.part = json.at("part").text(),
+          .parameter = json.at("parameter").text(),
+          .slice = {at[0], at[1], at[2], at[3]},
+          .begin = static_cast<std::uint64_t>(json.at("begin").integer()),
+          .hash = json.at("hash").text()};
+}
+
+FileEntry file_from(Item json, std::int64_t schema) {
   FileEntry file{.name = json.at("name").text(),
                  .bytes = json.at("bytes").integer(),
                  .hash = json.at("xxh3").text(),
-                 .tensors = {}};
-  const Item tensors = json.at("tensors");
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    file.tensors.push_back({tensors[i].at("name").text(), tensors[i].at("xxh3").text()});
+                 .slices = {}};
+  if (schema == 1) {
+    const Item tensors = json.at("tensors");
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      file.slices.push_back({.part = {},
+                             .parameter = tensors[i].at("name").text(),
+                             .slice = {},
+                             .begin = 0,
+                             .hash = tensors[i].at("xxh3").text()});
+    return file;
+  }
+  const Item slices = json.at("slices");
+  for (std::size_t i = 0; i < slices.size(); ++i) file.slices.push_back(slice_from(slices[i]));
   return file;
 }
 
 }  // namespace
 
+std::string to_json(const FileEntry& file) {
+  std::vector<std::string> slices;
+  for (const SliceEntry& slice : file.slices) slices.push_back(to_json(slice));
+  return "{\"name\": " + json_string(file.name) + ", \"bytes\": " + std::to_string(file.bytes) +
+         ", \"xxh3\": " + json_string(file.hash) + ", \"slices\": " + listed(slices, 3) + '}';
+}
+
 std::string to_json(const Manifest& manifest) {
-  std::vector<std::string> files, data;
+  std::vector<std::string> files, data, parameters;
+  for (const ParameterEntry& parameter : manifest.parameters) parameters.push_back(to_json(parameter));
   for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
   if (manifest.data)
     for (const DataFile& file : *manifest.data) data.push_back(to_json(file));
-  return "{\n \"schema\": 1,\n \"step\": " + std::to_string(manifest.step) +
+  return "{\n \"schema\": " + std::to_string(manifest_schema) +
+         ",\n \"step\": " + std::to_string(manifest.step) +
          ",\n \"tokens\": " + std::to_string(manifest.tokens) +
+         (manifest.skipped > 0 ? ",\n \"skipped\": " + std::to_string(manifest.skipped) : std::string()) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
          (manifest.model.empty() ? std::string() : ",\n \"model\": " + json_string(manifest.model)) +
          (manifest.data ? ",\n \"data\": " + listed(data, 2) : std::string()) +
          (manifest.validation ? ",\n \"validation\": " + to_json(*manifest.validation) : std::string()) +
-         ",\n \"files\": " + listed(files, 2) + "\n}\n";
+         ",\n \"parameters\": " + listed(parameters, 2) + ",\n \"files\": " + listed(files, 2) + "\n}\n";
 }
 
 Manifest manifest_from_json(const std::string& text, const std::string& origin) {
   // checkpoint_c2
   const auto tree = spec::parse_json(text, origin + ": checkpoint_c2");
   const Item json = tree.root();
-  if (const Item schema = json.at("schema"); schema.integer() != 1)
+  const Item schema = json.at("schema");
+  if (schema.integer() < 1 || schema.integer() > manifest_schema)
     throw UserError(ExitCode::bad_data, origin + ": checkpoint_c2: schema " + schema.shown() +
-                                            " is not 1; use the version of assay that wrote it");
-  Manifest manifest{.step = json.at("step").integer(),
+                                            " is neither 1 nor 2; use the version of assay that wrote it");
+  Manifest manifest{.schema = schema.integer(),
+                    .step = json.at("step").integer(),
                     .tokens = json.at("tokens").integer(),
                     .config = json.at("config").text(),
                     .version = json.at("version").text(),
                     .dtype = json.at("dtype").text(),
                     .data = {},
                     .validation = {},
+                    .parameters = {},
                     .files = {}};
   if (const auto data = json.find("data")) manifest.data = data_from(*data);
   if (const auto validation = json.find("validation"))
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
   if (const auto model = json.find("model")) manifest.model = model->text();
+  if (const auto skipped = json.find("skipped")) manifest.skipped = skipped->integer();
+  if (manifest.schema > 1) {
+    const Item parameters = json.at("parameters");
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      manifest.parameters.push_back({.name = parameters[i].at("name").text(),
+                                     .dtype = parameters[i].at("dtype").text(),
+                                     .shape = numbers_from(parameters[i].at("shape"))});
+  }
   const Item files = json.at("files");
-  for (std::size_t i = 0; i < files.size(); ++i) manifest.files.push_back(file_from(files[i]));
+  for (std::size_t i = 0; i < files.size(); ++i)
+    manifest.files.push_back(file_from(files[i], manifest.schema));
   return manifest;
+}
+
+FileEntry file_from_json(const std::string& text, const std::string& origin) {
+  const auto tree = spec::parse_json(text, origin + ": checkpoint_c2");
+  return file_from(tree.root(), manifest_schema);
 }
 
 }  // namespace assay::impl::checkpoint

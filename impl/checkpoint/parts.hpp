@@ -1,23 +1,23 @@
 #pragma once
-// The three tensor files of a checkpoint, and the flat buffers that they hold
+// The three parts of a checkpoint, and the flat buffers that they hold
 // (spec/checkpoint/checkpoint.md).
 #include <ATen/core/Tensor.h>
 
 #include <string>
 
+#include "impl/checkpoint/manifest.hpp"
 #include "impl/params/parameter_buffers.hpp"
-#include "spec/checkpoint/model_file.hpp"
 
 namespace assay::impl::checkpoint {
 
 struct Part {
-  const char* file;
+  const char* name;
   at::Tensor ParameterBuffers::*buffer;
 };
 
-inline constexpr Part parts[] = {{"master.safetensors", &ParameterBuffers::master},
-                                 {"moment1.safetensors", &ParameterBuffers::moment1},
-                                 {"moment2.safetensors", &ParameterBuffers::moment2}};
+inline constexpr Part parts[] = {{part_names[0], &ParameterBuffers::master},
+                                 {part_names[1], &ParameterBuffers::moment1},
+                                 {part_names[2], &ParameterBuffers::moment2}};
 
 /// Whether a part holds a parameter: a router's bias, which no gradient moves, has no moments.
 inline bool holds(const Part& part, const spec::Parameter& parameter) {
@@ -36,16 +36,17 @@ inline std::string dtype_name(const ParameterBuffers& buffers) {
   }
 }
 
+/// ATen's name of a type in a file.
+inline at::ScalarType scalar_type_of(const std::string& dtype) {
+  if (dtype == "F64") return at::kDouble;
+  if (dtype == "F16") return at::kHalf;
+  return dtype == "BF16" ? at::kBFloat16 : at::kFloat;
+}
+
 /// Type of a parameter: a router's bias is fp32 beside master weights of bf16.
 inline std::string dtype_name(const ParameterBuffers& buffers, const spec::Parameter& parameter) {
   const std::string of_learned = dtype_name(buffers);
   return parameter.learned() || of_learned != "BF16" ? of_learned : "F32";
-}
-
-inline spec::safetensors::Header header_of(const Part& part, const ParameterBuffers& buffers) {
-  return spec::header_of(buffers.model, [&](const spec::Parameter& parameter) {
-    return holds(part, parameter) ? dtype_name(buffers, parameter) : std::string();
-  });
 }
 
 }  // namespace assay::impl::checkpoint

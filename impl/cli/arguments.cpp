@@ -31,7 +31,8 @@ std::string typed(const Option& option) { return "--" + option.name; }
   };
   std::string plain = name;
   std::replace(plain.begin(), plain.end(), '-', '_');
-  if (plain == "n" || plain == "np") refuse(head + "the number of ranks is given as --ranks " + shown("N"));
+  if (plain == "n" || plain == "np" || spec::counts_ranks(plain))
+    refuse(head + "the number of ranks is given as --ranks " + shown("N"));
   if (plain == "c" || plain == "config" || plain == "recipe")
     refuse(head + "a recipe is given by its path alone, as in `assay train " + shown("recipe.toml") + "`");
   auto key = spec::key_called(plain);
@@ -156,7 +157,7 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     if (!fresh && !option.list && !option.value.empty() && value != follows)
       refuse("the option \"" + typed(option) + "\" is given as " + spec::quote(value) + " and as " +
              spec::quote(follows) + "; give it once");
-    value = option.value.empty() ? "" : option.list && !value.empty() ? value + "," + follows : follows;
+    value = option.value.empty() ? "" : option.list && !fresh ? value + option.between + follows : follows;
   }
   return out;
 }

@@ -14,6 +14,7 @@ struct Option {
   std::string value;    ///< name of the value in the help, "T"; empty: a flag
   std::string meaning;  ///< one line
   bool list = false;    ///< its value is a list of parts; given again, it goes on
+  char between = ',';   ///< the parts of a list
 };
 
 struct Arguments {

@@ -2,6 +2,7 @@
 
 #include "impl/checkpoint/export.hpp"
 #include "impl/checkpoint/inspect.hpp"
+#include "impl/checkpoint/reshard.hpp"
 #include "impl/cli/verb.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
@@ -11,7 +12,7 @@
 namespace assay::impl::cli {
 namespace {
 
-const std::vector<std::string> checkpoint_actions = {"show", "verify", "export"};
+const std::vector<std::string> checkpoint_actions = {"show", "verify", "export", "reshard"};
 
 /// As safetensors names it.
 std::string safetensors_type(const std::string& word) {
@@ -59,24 +60,46 @@ int export_checkpoint(const Arguments& arguments, Streams streams) {
   return 0;
 }
 
+int reshard_checkpoint(const Arguments& arguments, Streams streams) {
+  if (arguments.positional.size() != 3)
+    throw UserError(ExitCode::usage,
+                    "`assay checkpoint reshard` takes a CHECKPOINT and the FOLDER to make, as in `assay "
+                    "checkpoint reshard runs/tiny-llama one-file --files 1`");
+  const std::int64_t files = arguments.positive("files", 1);
+  const auto done = impl::checkpoint::reshard(
+      {.checkpoint = arguments.positional[1], .folder = arguments.positional[2], .files = files});
+  print_lines({{"resharded", done.from + ", step " + spec::grouped(done.step)},
+               {"to", arguments.positional[2] + ", " + spec::bytes(done.bytes) + " in " +
+                          spec::grouped(files) + (files == 1 ? " file" : " files")}},
+              streams.out);
+  return 0;
+}
+
+/// Refuses options that belong to another action.
+void refuse_foreign_options(const Arguments& arguments, const std::string& action) {
+  const std::pair<const char*, const char*> owners[] = {
+      {"dtype", "export"}, {"shard-bytes", "export"}, {"files", "reshard"}};
+  for (const auto& [option, owner] : owners)
+    if (arguments.has(option) && action != owner)
+      throw UserError(ExitCode::usage,
+                      "--" + std::string(option) + " is an option of `assay checkpoint " + owner + "` alone");
+}
+
 }  // namespace
 
 int checkpoint(const Arguments& arguments, Streams streams) {
   const std::string action = arguments.positional.empty() ? "" : arguments.positional[0];
   if (std::find(checkpoint_actions.begin(), checkpoint_actions.end(), action) == checkpoint_actions.end()) {
     const auto guess = spec::nearest(action, checkpoint_actions);
-    throw UserError(ExitCode::usage, "`assay checkpoint` does show, verify or export" +
+    throw UserError(ExitCode::usage, "`assay checkpoint` does show, verify, export or reshard" +
                                          (action.empty() ? std::string("; name one")
                                                          : ", not " + spec::quote(action) +
                                                                (guess ? "; did you mean \"" + *guess + "\"?"
                                                                       : std::string())));
   }
+  refuse_foreign_options(arguments, action);
   if (action == "export") return export_checkpoint(arguments, streams);
-  for (const char* option : {"dtype", "shard-bytes"})
-    if (arguments.has(option))
-      throw UserError(ExitCode::usage, "--" + std::string(option) +
-                                           " is an option of `assay checkpoint "
-                                           "export` alone");
+  if (action == "reshard") return reshard_checkpoint(arguments, streams);
   if (arguments.positional.size() != 2)
     throw UserError(ExitCode::usage, "`assay checkpoint " + action +
                                          "` takes one folder: of a checkpoint, of a run, or of Hugging Face "

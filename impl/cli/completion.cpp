@@ -59,7 +59,8 @@ std::vector<std::string> operands(const Verb& verb) {
     words.insert(words.end(), settings.begin(), settings.end());
     return words;
   }
-  if (verb.name == "checkpoint") return {"show", "verify", "export"};
+  if (verb.name == "checkpoint") return {"show", "verify", "export", "reshard"};
+  if (verb.name == "data") return {"inspect", "verify", "convert"};
   if (verb.name == "flops") return model_names();
   if (verb.name == "completion") return {"bash", "zsh", "fish"};
   if (verb.name == "help") return verb_names();
@@ -68,7 +69,7 @@ std::vector<std::string> operands(const Verb& verb) {
 
 bool takes_files(const Verb& verb) {
   return verb.name == "train" || verb.name == "bench" || verb.name == "flops" || verb.name == "report" ||
-         verb.name == "claims" || verb.name == "checkpoint";
+         verb.name == "claims" || verb.name == "checkpoint" || verb.name == "data";
 }
 
 std::string bash() {
@@ -91,7 +92,7 @@ std::string bash() {
   out +=
       "  esac; fi\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*bench|*flops|*report|*claims) COMPREPLY+=($(compgen "
+      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*bench|*flops|*report|*claims|*data) COMPREPLY+=($(compgen "
       "-f -- "
       "\"$word\")) ;; esac\n"
       "  prefix=\"${word%\"${word##*=}\"}\"\n"

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -39,7 +41,29 @@ std::vector<std::pair<std::string, std::string>> mpi_environment(std::int64_t ra
 
 }  // namespace
 
+std::int64_t rank_in_launch() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
+    if (const char* rank = std::getenv(name)) return std::atoll(rank);
+  return -1;
+}
+
+int refuse_ranks_within_launch(const std::string& why) {
+  if (rank_in_launch() <= 0) throw UserError(ExitCode::usage, why);
+  // A launcher ends the others as soon as one has failed.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return static_cast<int>(ExitCode::usage);
+}
+
 int launch_ranks(std::int64_t ranks, const std::vector<std::string>& words) {
+  // A batch script of Slurm has a number, too, and no step.
+  const bool by_mpi =
+      std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMI_SIZE") || std::getenv("PMIX_RANK");
+  if (by_mpi)
+    return refuse_ranks_within_launch("--ranks " + std::to_string(ranks) +
+                                      " starts mpirun, which has started this process already: do without "
+                                      "one of them, as in `assay train --ranks " +
+                                      std::to_string(ranks) + "` or `mpirun -n " + std::to_string(ranks) +
+                                      " assay-train`");
   const std::string launcher = in_search_path("mpirun");
   if (launcher.empty())
     throw UserError(ExitCode::usage,

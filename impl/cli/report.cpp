@@ -9,7 +9,9 @@ int report(const Arguments& arguments, Streams streams) {
     throw UserError(ExitCode::usage,
                     "`assay report` takes one RUN or more, as in `assay report runs/tiny-llama`");
   refuse_repeats(arguments.positional);
-  const auto written = impl::report::write_report(arguments.positional, arguments.value("output", ""));
+  const auto form = arguments.has("csv") ? impl::report::Form::csv : impl::report::Form::page;
+  const auto written =
+      impl::report::write_report(arguments.positional, arguments.value("output", ""), "", form);
   for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
   streams.out << written.file.string() << "\n";
   return 0;

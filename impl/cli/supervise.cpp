@@ -18,11 +18,12 @@
 namespace assay::impl::cli {
 namespace {
 
-constexpr int stop_signals[] = {SIGINT, SIGTERM};
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t launcher = 0;  // process id
 volatile std::sig_atomic_t requests = 0;
 
-void pass_on(int) {
+void pass_on(int signal) {
+  if (signal == SIGHUP && requests > 0) return;  // a terminal that goes away says so more than once
   requests = requests + 1;
   if (launcher > 0) kill(static_cast<pid_t>(launcher), requests == 1 ? SIGUSR1 : SIGTERM);
 }
@@ -102,8 +103,12 @@ int supervise(const std::vector<std::string>& command,
   launcher = child;
   struct sigaction action = {};
   action.sa_handler = pass_on;
-  for (const int signal : stop_signals)
-    if (child > 0) sigaction(signal, &action, nullptr);
+  for (const int signal : stop_signals) {
+    struct sigaction now = {};
+    sigaction(signal, nullptr, &now);
+    const bool by_nohup = signal == SIGHUP && now.sa_handler == SIG_IGN;
+    if (child > 0 && !by_nohup) sigaction(signal, &action, nullptr);
+  }
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) throw UserError(ExitCode::io, "cannot start " + command[0] + ": " + std::strerror(reason));
   int status = 0;

@@ -5,6 +5,7 @@
 #include "spec/config/division.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
+#include "spec/config/own_model_data.hpp"
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/text/quote.hpp"
@@ -52,11 +53,12 @@ int train(const Arguments& arguments, Streams streams) {
   const std::int64_t ranks = arguments.positive("ranks", 1);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
+  spec::require_data_of_own_model(config, recipe, overrides);
   // A run from weights goes on without their folder: its checkpoint knows the model.
   const bool checkpoint_knows =
       !config.weights.empty() && config.model == config.weights && config.resume != spec::Resume::never;
   if (!checkpoint_knows) {
-    const spec::ModelSpec model = spec::find_model(config.model);
+    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
     spec::check(config, model);
     spec::divide(config, model, {.all = ranks, .per_host = ranks});
   }

@@ -2,12 +2,14 @@
 // this.
 #include <iostream>
 
+#include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/verb.hpp"
 #include "impl/machine/probe.hpp"
 #include "impl/report/write_report.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
+#include "spec/config/own_model_data.hpp"
 #include "spec/error.hpp"
 
 namespace {
@@ -21,17 +23,21 @@ constexpr const char* kHelp =
     "  mpirun -n 2 assay-train batch.sequences=64\n"
     "\n"
     "options\n"
+    "      --resume RUN        go on with a run as its folder says; people call `assay resume`\n"
+    "      --change KEY=VALUE  with --resume: a setting that is another one from here on\n"
+    "      --into FOLDER       with --resume: a new folder that the run goes on in\n"
     "      --dump-config       print every setting as a complete recipe and stop\n"
     "      --bench ...         measure this machine; people call `assay bench`\n"
+    "      --generate ...      go on with texts; people call `assay generate`\n"
     "      --probe             print versions of the libraries and the usable GPUs as JSON and stop\n"
     "  -h, --help              this text\n";
 
-/// The run is over and its record whole: a report that cannot be written is no failure of the run.
+/// The run is over and its record whole: a report that cannot be written is no failure of the run. The
+/// summary, which stands last on the screen, has named it.
 void report(const std::string& folder, impl::cli::Streams streams) {
   try {
     const auto written = impl::report::write_report({folder}, "");
     for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
-    streams.err << "\nreport: " << written.file.string() << "\n";
   } catch (const UserError& error) {
     streams.err << "assay: warning: " << error.what() << "; `assay report " << folder
                 << "` writes it later\n";
@@ -41,13 +47,19 @@ void report(const std::string& folder, impl::cli::Streams streams) {
 int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
   if (!words.empty() && words[0] == "--bench")
     return impl::cli::run_bench({words.begin() + 1, words.end()}, streams);
-  const impl::cli::Arguments arguments = impl::cli::parse(
-      words,
-      {{"dump-config", "", "", ""}, {"probe", "", "", ""}, {"help", "h", "", ""}, {"ranks", "", "N", ""}},
-      "train");
+  if (!words.empty() && words[0] == "--generate")
+    return impl::cli::run_generate({words.begin() + 1, words.end()}, streams);
+  const impl::cli::Arguments arguments = impl::cli::parse(words,
+                                                          {{"dump-config", "", "", ""},
+                                                           {"probe", "", "", ""},
+                                                           {"help", "h", "", ""},
+                                                           {"ranks", "", "N", ""},
+                                                           {"resume", "", "RUN", ""},
+                                                           {"change", "", "KEY=VALUE", "", true, '\x1e'},
+                                                           {"into", "", "FOLDER", ""}},
+                                                          "train");
   if (arguments.has("ranks"))
-    throw UserError(
-        ExitCode::usage,
+    return impl::cli::refuse_ranks_within_launch(
         "--ranks belongs to `assay train`; here a launcher decides, as in mpirun -n 2 assay-train");
   if (arguments.has("help")) {
     streams.out << kHelp;
@@ -57,12 +69,25 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
     streams.out << impl::run::probe_json() << "\n";
     return 0;
   }
-  const auto load = [&] {
+  const auto load = [&]() -> impl::run::Request {
+    if (arguments.has("resume")) {
+      if (!arguments.positional.empty())
+        throw UserError(ExitCode::usage, "--resume goes on with the settings of the run, not with " +
+                                             arguments.positional[0] +
+                                             "; give what is to be another by --change key=value");
+      return impl::run::resume_request({.run = arguments.value("resume", ""),
+                                        .changes = impl::cli::changes_in(arguments),
+                                        .into = arguments.value("into", "")});
+    }
+    if (arguments.has("change") || arguments.has("into"))
+      throw UserError(ExitCode::usage, "--change and --into go with --resume RUN");
     const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
-    return spec::load(recipe, overrides);
+    spec::RunConfig config = spec::load(recipe, overrides);
+    spec::require_data_of_own_model(config, recipe, overrides);
+    return config;
   };
   if (arguments.has("dump-config")) {
-    streams.out << spec::dump_toml(load());
+    streams.out << spec::dump_toml(load().config);
     return 0;
   }
   return impl::run::train(load, [&](const std::string& folder) { report(folder, streams); });

@@ -36,12 +36,15 @@ const std::vector<Verb>& verbs();
 
 // One file each: train.cpp, flops.cpp, ...
 int train(const Arguments& arguments, Streams streams);
+int resume(const Arguments& arguments, Streams streams);
 int flops(const Arguments& arguments, Streams streams);
 int bench(const Arguments& arguments, Streams streams);
+int generate(const Arguments& arguments, Streams streams);
 int audit(const Arguments& arguments, Streams streams);
 int report(const Arguments& arguments, Streams streams);
 int claims(const Arguments& arguments, Streams streams);
 int checkpoint(const Arguments& arguments, Streams streams);
+int data(const Arguments& arguments, Streams streams);
 int doctor(const Arguments& arguments, Streams streams);
 int config(const Arguments& arguments, Streams streams);
 int completion(const Arguments& arguments, Streams streams);
@@ -51,6 +54,9 @@ int help(const Arguments& arguments, Streams streams);
 /// Replaces an older --junit report of `audit` where its command line is refused; `clear` is what of it can
 /// be read.
 void audit_refused(const Arguments& clear, const std::string& why, Streams streams);
+
+/// The settings of --change of `resume`, in their order.
+std::vector<std::string> changes_in(const Arguments& arguments);
 
 /// "0.1.0".
 std::string program_version();
@@ -80,6 +86,25 @@ BenchPlan bench_plan(const Arguments& arguments);
 
 /// `assay-train --bench WORDS`, in that program alone (bench_main.cpp).
 int run_bench(const std::vector<std::string>& words, Streams streams);
+
+/// What `assay generate` was asked for.
+struct GeneratePlan {
+  std::string path;                            ///< a run, a checkpoint, or a folder of Hugging Face weights
+  std::vector<std::string> prompts;            ///< texts; empty where ids are given, or nothing
+  std::vector<std::vector<std::int64_t>> ids;  ///< of prompts
+  std::optional<std::int64_t> most;            ///< new tokens of each; empty: 128, or what the context allows
+  double temperature = 1, top_p = 1;
+  std::int64_t seed = 1;
+  std::optional<Dtype> dtype;  ///< empty: bf16 on a GPU, f32 on a CPU
+  spec::Device device = spec::Device::automatic;
+  bool json = false;
+};
+
+/// Errors: UserError(usage).
+GeneratePlan generate_plan(const Arguments& arguments);
+
+/// `assay-train --generate WORDS`, in that program alone (generate/generate_main.cpp).
+int run_generate(const std::vector<std::string>& words, Streams streams);
 
 /// Path of assay-train. Errors: UserError(usage) when it is not there, or lacks libraries.
 std::string find_trainer();

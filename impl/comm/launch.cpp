@@ -66,6 +66,11 @@ Launch read_launch(const Environment& environment) {
   refuse_disagreement(environment);
   if (by_mpi(environment)) return {Launch::By::mpi, "", 0, 1, "", 0};  // MPI knows the rest
   const auto torchrun = number_of(environment, "WORLD_SIZE");
+  // torchrun sets both. Two processes that each take themselves for the only one would write to one folder.
+  if (const char* rank = environment("RANK"); rank && !torchrun)
+    refuse_launch(
+        std::string("RANK=") + rank +
+        ", but WORLD_SIZE is not set: of how many processes? Start this one by torchrun, or unset RANK");
   if (torchrun && *torchrun > 1) return by_store(environment, "torchrun", "WORLD_SIZE", "RANK", *torchrun);
   // A batch script of Slurm has no step: only srun sets the number of a step's tasks.
   const auto tasks = number_of(environment, "SLURM_STEP_NUM_TASKS");

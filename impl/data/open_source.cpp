@@ -8,12 +8,16 @@
 
 namespace assay::impl::data {
 
+std::optional<TokenType> stated_type(const spec::RunConfig& config) {
+  if (config.data_dtype.empty()) return {};
+  return token_type(config.data_dtype);
+}
+
 std::shared_ptr<const SampleSource> open_source(const spec::RunConfig& config, const spec::ModelSpec& model) {
   if (config.data_paths.empty())
     return std::make_shared<GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
   const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_shared<TokenData>(paths, token_type(config.data_dtype), model.vocab,
-                                     config.sequence_length);
+  return std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length);
 }
 
 }  // namespace assay::impl::data

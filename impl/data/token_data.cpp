@@ -8,16 +8,16 @@
 
 namespace assay::impl::data {
 
-TokenData::TokenData(const std::vector<std::filesystem::path>& paths, TokenType type, std::int64_t vocabulary,
-                     std::int64_t T)
-    : T_(T), type_(type), first_samples_{0} {
+TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
+                     std::int64_t vocabulary, std::int64_t T)
+    : T_(T), first_samples_{0} {
   if (T < 1)
     throw UserError(ExitCode::usage,
                     "a sequence length of " + std::to_string(T) + " tokens; it must be at least 1");
   if (paths.empty()) throw UserError(ExitCode::usage, "no token files; name at least one");
   files_.reserve(paths.size());
   for (const std::filesystem::path& path : paths) {
-    const TokenFile& file = files_.emplace_back(path, type, vocabulary);
+    const TokenFile& file = files_.emplace_back(path, stated, vocabulary);
     if (file.tokens() <= T)
       throw UserError(ExitCode::bad_data,
                       "token file " + spec::quote(path.string()) + " has " + std::to_string(file.tokens()) +
@@ -35,9 +35,9 @@ void TokenData::read(std::int64_t sample, std::span<std::int32_t> ids) const {
 }
 
 std::optional<std::string> TokenData::doubt() const {
-  if (type_ != TokenType::uint16) return {};
   constexpr std::int64_t least = 64, most = 4096;
   for (const TokenFile& file : files_) {
+    if (file.format().has_header() || file.format().type != TokenType::uint16) continue;
     std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most)) & ~std::size_t{1});
     if (static_cast<std::int64_t>(ids.size()) < least) continue;
     file.read(0, ids);
@@ -70,10 +70,16 @@ void TokenData::verify() const {
 }
 
 std::string TokenData::description() const {
-  return std::to_string(files_.size()) + (files_.size() == 1 ? " token file, " : " token files, ") +
-         std::string(name(type_)) + ", " + std::to_string(tokens()) + " tokens, " +
-         std::to_string(samples()) + " samples of " + std::to_string(T_) + ", " +
-         std::to_string(unused_tokens()) + " tokens unused";
+  std::vector<std::string> formats;
+  for (const TokenFile& file : files_)
+    if (const std::string format = file.format().description();
+        std::find(formats.begin(), formats.end(), format) == formats.end())
+      formats.push_back(format);
+  std::string all;
+  for (const std::string& format : formats) all += (all.empty() ? "" : " and ") + format;
+  return std::to_string(files_.size()) + (files_.size() == 1 ? " token file, " : " token files, ") + all +
+         ", " + std::to_string(tokens()) + " tokens, " + std::to_string(samples()) + " samples of " +
+         std::to_string(T_) + ", " + std::to_string(unused_tokens()) + " tokens unused";
 }
 
 }  // namespace assay::impl::data

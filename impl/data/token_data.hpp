@@ -18,15 +18,16 @@ namespace assay::impl::data {
 /// unused_tokens().
 class TokenData final : public SampleSource {
  public:
-  /// Errors: UserError of TokenFile; bad_data (a file shorter than one sample); usage (no file, T < 1).
-  TokenData(const std::vector<std::filesystem::path>& paths, TokenType type, std::int64_t vocabulary,
-            std::int64_t T);
+  /// `stated`: the type of raw ids, see recognise. Errors: UserError of TokenFile; bad_data (a file shorter
+  /// than one sample); usage (no file, T < 1).
+  TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
+            std::int64_t vocabulary, std::int64_t T);
 
   std::int64_t samples() const override { return first_samples_.back(); }
   std::int64_t sequence_length() const override { return T_; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
   std::string description() const override;
-  /// A file stated as uint16 whose every other token is 0: uint32 ids below 65,536 look so.
+  /// Raw ids stated as uint16 of which every other is 0: uint32 ids below 65,536 look so.
   std::optional<std::string> doubt() const override;
 
   std::int64_t tokens() const;         ///< of all files
@@ -35,7 +36,6 @@ class TokenData final : public SampleSource {
 
  private:
   std::int64_t T_;
-  TokenType type_;
   std::vector<TokenFile> files_;
   std::vector<std::int64_t> first_samples_;  ///< of each file, and the number of all samples
 };

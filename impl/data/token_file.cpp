@@ -1,140 +1,130 @@
 #include "impl/data/token_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
-#include "spec/text/quote.hpp"
 
 namespace assay::impl::data {
 namespace {
 
-[[noreturn]] void fail(ExitCode code, const std::filesystem::path& path, const std::string& what) {
-  throw UserError(code, "token file " + spec::quote(path.string()) + " " + what);
+static_assert(std::endian::native == std::endian::little, "range_of reads tokens as this machine's integers");
+
+template <class T>
+IdRange range_of(std::span<const unsigned char> bytes) {
+  T smallest = std::numeric_limits<T>::max(), largest = std::numeric_limits<T>::min();
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
+    T id;
+    std::memcpy(&id, &bytes[at], sizeof id);
+    smallest = std::min(smallest, id);
+    largest = std::max(largest, id);
+  }
+  const auto clipped = [](T id) {
+    return std::in_range<std::int64_t>(id) ? static_cast<std::int64_t>(id) : INT64_MAX;
+  };
+  return {clipped(smallest), clipped(largest)};
 }
 
-std::uint32_t little_endian(const unsigned char* bytes, std::int64_t width) {
-  std::uint32_t value = 0;
-  for (std::int64_t i = width; i-- > 0;) value = value << 8 | bytes[i];
-  return value;
+IdRange range_of(TokenType type, std::span<const unsigned char> bytes) {
+  using enum TokenType;
+  switch (type) {
+    case uint8:
+      return range_of<std::uint8_t>(bytes);
+    case int8:
+      return range_of<std::int8_t>(bytes);
+    case uint16:
+      return range_of<std::uint16_t>(bytes);
+    case int16:
+      return range_of<std::int16_t>(bytes);
+    case uint32:
+      return range_of<std::uint32_t>(bytes);
+    case int32:
+      return range_of<std::int32_t>(bytes);
+    case uint64:
+      return range_of<std::uint64_t>(bytes);
+    case int64:
+      return range_of<std::int64_t>(bytes);
+  }
+  throw std::logic_error("a type of tokens");
 }
 
-}  // namespace
-
-TokenType token_type(std::string_view name) {
-  if (name == "uint16") return TokenType::uint16;
-  if (name == "uint32") return TokenType::uint32;
-  throw UserError(ExitCode::usage,
-                  "the dtype of token files is " + spec::quote(name) + "; state \"uint16\" or \"uint32\"");
-}
-
-std::string_view name(TokenType type) { return type == TokenType::uint16 ? "uint16" : "uint32"; }
-
-std::int64_t width(TokenType type) { return type == TokenType::uint16 ? 2 : 4; }
-
-TokenFile::TokenFile(std::filesystem::path path, TokenType type, std::int64_t vocabulary)
-    : path_(std::move(path)), type_(type), vocabulary_(vocabulary) {
+std::int64_t checked_vocabulary(std::int64_t vocabulary) {
   if (vocabulary < 1 || vocabulary > std::int64_t{1} << 31)
     throw UserError(ExitCode::usage,
                     "a vocabulary of " + std::to_string(vocabulary) +
                         " tokens is outside 1 .. 2147483648; correct the model's vocabulary");
-  // O_NONBLOCK: opening a pipe by mistake must fail below and not wait for a writer.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0)
-    fail(ExitCode::io, path_,
-         std::string("cannot be opened: ") + std::strerror(errno) + "; check the path and its permissions");
-  struct stat status {};
-  const bool known = ::fstat(descriptor_, &status) == 0;
-  const std::int64_t bytes = status.st_size;
-  std::string trouble;
-  if (!known || !S_ISREG(status.st_mode))
-    trouble = "is not a regular file; name the file of tokens itself";
-  else if (bytes == 0)
-    trouble = "is empty; write it again, or take it off the list";
-  else if (bytes % width(type_) != 0)
-    trouble = "has " + std::to_string(bytes) + " bytes, which is no multiple of the " +
-              std::to_string(width(type_)) + " of a " + std::string(name(type_)) +
-              "; it was cut off, or the stated dtype is not its own";
-  if (!trouble.empty()) {
-    ::close(descriptor_);
-    fail(ExitCode::bad_data, path_, trouble);
-  }
-  tokens_ = bytes / width(type_);
+  return vocabulary;
 }
 
-TokenFile::TokenFile(TokenFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      type_(other.type_),
-      vocabulary_(other.vocabulary_),
-      tokens_(other.tokens_),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+}  // namespace
 
-TokenFile::~TokenFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+void IdRange::add(const IdRange& other) {
+  smallest = std::min(smallest, other.smallest);
+  largest = std::max(largest, other.largest);
 }
 
-void TokenFile::read_bytes(std::int64_t offset, std::span<unsigned char> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t got = [&] {
-      const DataCall data;
-      return ::pread(descriptor_, bytes.data(), bytes.size(), offset);
-    }();
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      fail(ExitCode::io, path_,
-           "cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno) +
-               "; check the disk or the network file system");
-    if (got == 0)
-      fail(ExitCode::bad_data, path_,
-           "ends at byte " + std::to_string(offset) + " but had " + std::to_string(tokens_ * width(type_)) +
-               " bytes when it was opened; another program has shortened it");
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += got;
-  }
+TokenFile::TokenFile(std::filesystem::path path, std::optional<TokenType> stated, std::int64_t vocabulary)
+    : file_(std::move(path)),
+      format_(recognise(file_, stated)),
+      vocabulary_(checked_vocabulary(vocabulary)) {}
+
+std::int32_t TokenFile::checked(const unsigned char* bytes, std::int64_t token) const {
+  const std::int64_t size = width(format_.type);
+  std::uint64_t id = little_endian(bytes, size);
+  const bool negative = is_signed(format_.type) && (id >> (8 * size - 1) & 1) != 0;
+  if (!negative && id < static_cast<std::uint64_t>(vocabulary_)) return static_cast<std::int32_t>(id);
+  if (negative && size < 8) id |= ~std::uint64_t{0} << (8 * size);
+  const std::string shown = negative ? std::to_string(static_cast<std::int64_t>(id)) : std::to_string(id);
+  file_.refuse(ExitCode::bad_data,
+               "has id " + shown + " at token " + std::to_string(token) + " (byte offset " +
+                   std::to_string(offset(token)) + "), outside the vocabulary of " +
+                   std::to_string(vocabulary_) + "; it was made for another vocabulary" +
+                   (format_.has_header() ? "" : ", or its dtype is not " + std::string(name(format_.type))));
 }
 
-std::int32_t TokenFile::checked(std::uint32_t id, std::int64_t token) const {
-  if (id >= vocabulary_)
-    fail(ExitCode::bad_data, path_,
-         "has id " + std::to_string(id) + " at token " + std::to_string(token) + " (byte offset " +
-             std::to_string(token * width(type_)) + "), outside the vocabulary of " +
-             std::to_string(vocabulary_) + "; it was made for another vocabulary, or its dtype is not " +
-             std::string(name(type_)));
-  return static_cast<std::int32_t>(id);
+void TokenFile::check_request(std::int64_t first, std::int64_t count) const {
+  if (first < 0 || count < 0 || count > tokens() || first > tokens() - count)
+    throw std::out_of_range("tokens " + std::to_string(first) + " + " + std::to_string(count) + " of " +
+                            std::to_string(tokens()));
 }
 
 void TokenFile::read(std::int64_t first, std::span<std::int32_t> ids) const {
-  const auto count = static_cast<std::int64_t>(ids.size());
-  if (first < 0 || count > tokens_ || first > tokens_ - count)
-    throw std::out_of_range("tokens " + std::to_string(first) + " + " + std::to_string(count) + " of " +
-                            std::to_string(tokens_));
-  std::array<unsigned char, 1 << 16> buffer;  // a multiple of both widths
-  const std::int64_t step = static_cast<std::int64_t>(buffer.size()) / width(type_);
+  const auto count = static_cast<std::int64_t>(ids.size()), size = width(format_.type);
+  check_request(first, count);
+  std::array<unsigned char, 1 << 16> buffer;  // a multiple of all widths
+  const std::int64_t step = static_cast<std::int64_t>(buffer.size()) / size;
   for (std::int64_t done = 0; done < count; done += step) {
     const std::int64_t now = std::min(step, count - done);
-    const std::span<unsigned char> bytes(buffer.data(), static_cast<std::size_t>(now * width(type_)));
-    read_bytes((first + done) * width(type_), bytes);
+    file_.read(offset(first + done), std::span(buffer).first(static_cast<std::size_t>(now * size)));
     for (std::int64_t i = 0; i < now; ++i)
-      ids[static_cast<std::size_t>(done + i)] = checked(
-          little_endian(&bytes[static_cast<std::size_t>(i * width(type_))], width(type_)), first + done + i);
+      ids[static_cast<std::size_t>(done + i)] =
+          checked(&buffer[static_cast<std::size_t>(i * size)], first + done + i);
   }
+}
+
+IdRange TokenFile::range(std::int64_t first, std::int64_t count) const {
+  check_request(first, count);
+  const std::int64_t size = width(format_.type), step = (1 << 20) / size;
+  std::vector<unsigned char> buffer(static_cast<std::size_t>(std::min(step, count) * size));
+  IdRange range;
+  for (std::int64_t done = 0; done < count; done += step) {
+    const auto bytes = std::span(buffer).first(static_cast<std::size_t>(std::min(step, count - done) * size));
+    file_.read(offset(first + done), bytes);
+    range.add(range_of(format_.type, bytes));
+  }
+  return range;
 }
 
 void TokenFile::verify() const {
   constexpr std::int64_t step = 1 << 20;
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(step, tokens_)));
-  for (std::int64_t first = 0; first < tokens_; first += step)
-    read(first, std::span(ids).first(static_cast<std::size_t>(std::min(step, tokens_ - first))));
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(step, tokens())));
+  for (std::int64_t first = 0; first < tokens(); first += step)
+    read(first, std::span(ids).first(static_cast<std::size_t>(std::min(step, tokens() - first))));
 }
 
 }  // namespace assay::impl::data

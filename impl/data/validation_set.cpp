@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "impl/data/open_source.hpp"
 #include "impl/data/token_data.hpp"
 #include "spec/config/value.hpp"
 #include "spec/error.hpp"
@@ -18,8 +19,7 @@ ValidationSet::ValidationSet(const spec::RunConfig& config, const spec::ModelSpe
   if (config.end_of_document >= 0) end_of_document_ = config.end_of_document;
   if (!config.eval_paths.empty()) {
     const std::vector<std::filesystem::path> paths(config.eval_paths.begin(), config.eval_paths.end());
-    source_ = std::make_shared<TokenData>(paths, token_type(config.data_dtype), model.vocab,
-                                          config.sequence_length);
+    source_ = std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length);
     evaluated_.set = source_->samples();
   } else {
     hold_out(config);

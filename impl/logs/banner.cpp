@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "spec/count.hpp"
+#include "spec/record/goodput.hpp"
 #include "spec/record/run.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/ranks.hpp"
@@ -147,7 +148,7 @@ std::string samples_text(const Samples& samples, bool unicode) {
 }
 
 std::string summary(const RunStart& start, const RunEnd& end, const std::optional<ResumeFrom>& resumed,
-                    const std::optional<Validation>& validated) {
+                    const std::optional<Validation>& validated, std::int64_t skipped) {
   const std::string totals =
       plural(end.steps, "step") +
       (resumed ? " since the resume after step " + grouped(resumed->step) : std::string()) + ", " +
@@ -180,11 +181,14 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
             (validated->bits_per_byte ? ", " + spec::fixed(*validated->bits_per_byte, 4) + " bits per byte"
                                       : ""));
   if (end.floor) out += row("floor", spec::fixed(*end.floor, 4) + " nats per token, the entropy of the data");
-  if (end.gap_closed)
+  if (end.gap_closed && *end.gap_closed >= 0)
     out +=
         row("gap closed", spec::percent(*end.gap_closed) + " of the way from log V = " +
                               spec::fixed(std::log(static_cast<double>(start.vocab)), 4) + " to the floor");
-  if (end.goodput && end.goodput->seconds > 0)
+  if (skipped > 0) out += row("skipped", plural(skipped, "step") + " that were not finite");
+  if (end.run_goodput && end.run_goodput->seconds > 0)
+    out += row("goodput", goodput_text(*end.run_goodput));
+  else if (end.goodput && end.goodput->seconds > 0)
     out +=
         row("goodput", grouped(static_cast<std::int64_t>(std::llround(end.goodput->tokens_per_second))) +
                            " tokens/s over " + spec::duration(end.goodput->seconds) +

@@ -15,9 +15,10 @@ std::string banner(const spec::record::RunStart& start, bool unicode);
 std::string samples_text(const spec::record::Samples& samples, bool unicode);
 
 /// Why the run ended, totals, final loss beside the last validation's and its floor, share of the gap closed.
-/// `resumed`: where this start of the program went on from; the numbers are of its own steps.
+/// `resumed`: where this start of the program went on from; the numbers are of its own steps. `skipped`:
+/// steps of the run that were not finite.
 std::string summary(const spec::record::RunStart& start, const spec::record::RunEnd& end,
                     const std::optional<spec::record::ResumeFrom>& resumed = {},
-                    const std::optional<spec::record::Validation>& validated = {});
+                    const std::optional<spec::record::Validation>& validated = {}, std::int64_t skipped = 0);
 
 }  // namespace assay::impl::logs

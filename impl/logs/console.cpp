@@ -65,6 +65,36 @@ std::string validation_line(const Validation& validation, std::int64_t steps) {
   return line + (validation.lowest ? ", the lowest so far" : "");
 }
 
+std::string profile_table(const Profile& profile, std::size_t rows) {
+  const auto row = [&](const std::string& name, const std::string& calls, double seconds) {
+    return "  " + name + std::string(name.size() < 44 ? 44 - name.size() : 1, ' ') + right(calls, 8) + "  " +
+           number(1e3 * seconds, 3, 10) + " ms  " +
+           right(spec::percent(profile.seconds > 0 ? seconds / profile.seconds : 0), 7) + "\n";
+  };
+  const std::string steps =
+      profile.first_step == profile.last_step
+          ? "step " + std::to_string(profile.first_step)
+          : "steps " + std::to_string(profile.first_step) + " to " + std::to_string(profile.last_step);
+  std::string out = "profile of " + steps + ", a step by op\n";
+  double rest = 0, calls = 0, sum = 0;
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < profile.parts.size(); ++i) {
+    const ProfiledPart& part = profile.parts[i];
+    sum += part.seconds;
+    if (i < rows)
+      out += row(spec::valid_utf8(part.name), part.kind == "outside" ? "" : spec::fixed(part.calls, 0),
+                 part.seconds);
+    else
+      ++others, rest += part.seconds, calls += part.calls;
+  }
+  if (others > 0) out += row(std::to_string(others) + " others", spec::fixed(calls, 0), rest);
+  out += row("sum, the step", "", sum);
+  if (profile.trace)
+    out += "  trace: " + spec::valid_utf8(profile.path + "/" + *profile.trace) +
+           "; open it in https://ui.perfetto.dev or chrome://tracing\n";
+  return out;
+}
+
 Console::Console(std::ostream& data, std::ostream& messages, Terminal terminal, std::int64_t log_every)
     : data_(data),
       messages_(messages),
@@ -90,6 +120,7 @@ void Console::show_event(const Step& step) {
   if (recent_seconds_.size() > kEtaSteps) recent_seconds_.pop_front();
   if (!first && step.step != start_.steps && step.step % log_every_ != 0) return;
   std::string line = step_line(step, start_.steps);
+  if (!terminal_.data_is_terminal && !terminal_.messages_is_terminal) line += times(step);
   if (terminal_.data_is_terminal && terminal_.colour) {
     // "loss " and seven columns are bold: the number that people look for.
     const std::size_t at = line.find("  loss ") + 7;
@@ -108,7 +139,10 @@ void Console::show_event(const Warning& warning) {
 
 void Console::show_event(const Checkpoint& checkpoint) {
   message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::valid_utf8(checkpoint.path) +
-          ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds));
+          ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds) +
+          (checkpoint.asynchronous.value_or(false) && checkpoint.delay_seconds
+               ? " beside the steps, which waited " + spec::duration(*checkpoint.delay_seconds)
+               : std::string()));
 }
 
 void Console::show_event(const ResumeFrom& resume) {
@@ -144,8 +178,20 @@ void Console::show_event(const Validation& validation) {
   data_ << validation_line(validation, start_.steps) << "\n" << std::flush;
 }
 
+void Console::show_event(const SkippedStep& skipped) {
+  step_ = skipped.step;
+  std::string label = "step " + std::to_string(skipped.step) + " skipped";
+  if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
+  message(label + ", it is not finite: " + spec::valid_utf8(skipped.reason) +
+          "; weights and optimizer are as before it (" + spec::grouped(skipped.skipped) + " of " +
+          spec::grouped(skipped.allowed) + " steps that may be skipped)");
+  skipped_ = skipped.skipped;
+}
+
+void Console::show_event(const Profile& profile) { data_ << profile_table(profile) << std::flush; }
+
 void Console::show_event(const RunEnd& end) {
-  data_ << summary(start_, end, resumed_, validated_) << std::flush;
+  data_ << summary(start_, end, resumed_, validated_, skipped_) << std::flush;
 }
 
 void Console::message(const std::string& text) { messages_ << text << "\n" << std::flush; }
@@ -159,6 +205,13 @@ void Console::erase_bar() {
 double Console::seconds_left(std::int64_t step) const {
   const double sum = std::accumulate(recent_seconds_.begin(), recent_seconds_.end(), 0.0);
   return sum / static_cast<double>(recent_seconds_.size()) * static_cast<double>(start_.steps - step);
+}
+
+std::string Console::times(const Step& step) const {
+  if (!step.elapsed_seconds) return "";
+  std::string text = "  elapsed " + spec::duration(*step.elapsed_seconds);
+  if (step.step < start_.steps) text += "  ETA " + spec::duration(seconds_left(step.step));
+  return text;
 }
 
 void Console::draw_bar(std::int64_t step) {

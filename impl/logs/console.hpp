@@ -1,6 +1,7 @@
 #pragma once
 // What a run shows while it goes: banner, step lines, progress bar, warnings, summary. It is fed the same
 // events as the record, so everything printed is in the record.
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -20,9 +21,13 @@ std::string step_line(const spec::record::Step& step, std::int64_t steps);
 /// where it is that. No line break.
 std::string validation_line(const spec::record::Validation& validation, std::int64_t steps);
 
+/// Where the time of profiled steps went: a row each of the `rows` parts that took longest, those that are
+/// left over in one, and their sum, which is the step.
+std::string profile_table(const spec::record::Profile& profile, std::size_t rows = 16);
+
 /// Step lines, validations, samples and the summary are data and go to `data` (stdout); banner, bar and
 /// messages to `messages` (stderr). The bar is drawn only when `messages` is a terminal, colours only where
-/// allowed.
+/// allowed; where neither is a terminal, step lines end in elapsed time and ETA.
 class Console {
  public:
   /// `log_every`: steps between step lines; the first and the last are always shown.
@@ -41,12 +46,15 @@ class Console {
   void show_event(const spec::record::Memory& memory);
   void show_event(const spec::record::Samples& samples);
   void show_event(const spec::record::Validation& validation);
+  void show_event(const spec::record::SkippedStep& skipped);
+  void show_event(const spec::record::Profile& profile);
   void show_event(const spec::record::RunEnd& end);
 
   void erase_bar();
   void draw_bar(std::int64_t step);
   void message(const std::string& text);
   double seconds_left(std::int64_t step) const;
+  std::string times(const spec::record::Step& step) const;
 
   std::ostream& data_;
   std::ostream& messages_;
@@ -55,6 +63,7 @@ class Console {
   spec::record::RunStart start_;
   std::optional<spec::record::ResumeFrom> resumed_;
   std::optional<spec::record::Validation> validated_;  ///< last
+  std::int64_t skipped_ = 0;                           ///< steps, as the last one that was skipped says
   std::int64_t step_ = 0;                              ///< last shown
   std::deque<double> recent_seconds_;                  ///< of the last steps, for the ETA
   bool bar_drawn_ = false;

@@ -10,7 +10,6 @@
 #include <string>
 #include <system_error>
 
-#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
 
@@ -54,48 +53,23 @@ RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) 
   std::error_code error;
   if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), error);
   if (error) refuse(file_, "create the folder of", error.value());
-  descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) refuse(file_, "open", errno);
-  lock(descriptor_, file_);
+  const int descriptor = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor < 0) refuse(file_, "open", errno);
+  lock(descriptor, file_);
+  lines_.emplace(descriptor);
   struct stat status {};
-  if (fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode)) {
-    const off_t end = end_of_last_line(descriptor_, status.st_size);
-    if (end != status.st_size && ftruncate(descriptor_, end) != 0) refuse(file_, "repair", errno);
+  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+    const off_t end = end_of_last_line(descriptor, status.st_size);
+    if (end != status.st_size && ftruncate(descriptor, end) != 0) refuse(file_, "repair", errno);
   }
-}
-
-RecordWriter::~RecordWriter() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-int RecordWriter::write_waiting() {
-  const DiskCall disk;
-  std::size_t done = 0;
-  int reason = 0;
-  while (done < waiting_.size() && reason == 0) {
-    const ssize_t written = ::write(descriptor_, waiting_.data() + done, waiting_.size() - done);
-    if (written >= 0)
-      done += static_cast<std::size_t>(written);
-    else if (errno != EINTR)
-      reason = errno;
-  }
-  waiting_.erase(0, done);
-  return reason;
 }
 
 void RecordWriter::write(const spec::record::Event& event) {
-  constexpr std::size_t most_waiting = 64 << 20;
-  waiting_ += spec::record::to_json(event) + "\n";
-  const int reason = write_waiting();
-  const bool full = reason == ENOSPC || reason == EDQUOT;
-  if (reason != 0 && (!full || waiting_.size() > most_waiting)) refuse(file_, "write", reason);
+  if (const int reason = lines_->append(spec::record::to_json(event) + "\n")) refuse(file_, "write", reason);
 }
 
 void RecordWriter::sync() {
-  if (const int reason = write_waiting()) refuse(file_, "write", reason);
-  const DiskCall disk;
-  // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
-  if (fsync(descriptor_) != 0 && errno != EINVAL) refuse(file_, "save", errno);
+  if (const int reason = lines_->sync()) refuse(file_, lines_->waiting() > 0 ? "write" : "save", reason);
 }
 
 }  // namespace assay::impl::logs

@@ -2,8 +2,9 @@
 // run.jsonl on disk (spec/record/record.md).
 #include <cstddef>
 #include <filesystem>
-#include <string>
+#include <optional>
 
+#include "impl/logs/appended_file.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::logs {
@@ -16,9 +17,6 @@ class RecordWriter {
   /// Continues an existing record, or starts one; a last line that a crash cut off is removed first. Creates
   /// missing parent folders. Errors: UserError(io), as `write`; UserError(usage) while another run writes it.
   explicit RecordWriter(std::filesystem::path file);
-  ~RecordWriter();
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
 
   /// A full disk is waited out: what it does not take is kept here, up to 64 MiB, and written before the next
   /// event, so that a run does not die of its record with its weights unsaved. Errors: UserError(io) with the
@@ -26,7 +24,7 @@ class RecordWriter {
   void write(const spec::record::Event& event);
 
   /// Bytes of events that a full disk did not take yet.
-  std::size_t waiting() const { return waiting_.size(); }
+  std::size_t waiting() const { return lines_->waiting(); }
 
   /// Waits until everything written is on the disk. Errors: UserError(io), also when it is still full.
   void sync();
@@ -34,12 +32,8 @@ class RecordWriter {
   const std::filesystem::path& path() const { return file_; }
 
  private:
-  /// Writes what waits. The reason why not all of it was taken, 0 when it was.
-  int write_waiting();
-
   std::filesystem::path file_;
-  int descriptor_ = -1;
-  std::string waiting_;
+  std::optional<AppendedFile> lines_;
 };
 
 }  // namespace assay::impl::logs

@@ -9,12 +9,31 @@ namespace assay::impl {
 /// What a rank may wait for that no rank of the job can hurry.
 enum class Outside : int { nothing, data, disk, terminal };
 
+/// While one lives, calls of this thread hold nothing up: it works beside the one that trains. Whether that
+/// one goes on is seen by its own calls.
+class BesideTraining {
+ public:
+  BesideTraining() { here_ = true; }
+  ~BesideTraining() { here_ = false; }
+  BesideTraining(const BesideTraining&) = delete;
+  BesideTraining& operator=(const BesideTraining&) = delete;
+
+  static bool here() { return here_; }
+
+ private:
+  static inline thread_local bool here_ = false;
+};
+
 /// While one lives, this process is in such a call.
 template <Outside what>
 class OutsideCall {
  public:
-  OutsideCall() { ++count_; }
-  ~OutsideCall() { --count_, ++ended_; }
+  OutsideCall() {
+    if (!BesideTraining::here()) ++count_;
+  }
+  ~OutsideCall() {
+    if (!BesideTraining::here()) --count_, ++ended_;
+  }
   OutsideCall(const OutsideCall&) = delete;
   OutsideCall& operator=(const OutsideCall&) = delete;
 

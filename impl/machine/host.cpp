@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <limits>
+#include <string>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -32,6 +33,15 @@ std::string operating_system() {
 
 std::int64_t host_memory() {
   return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+std::int64_t available_host_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (std::int64_t kib = 0; file >> name >> kib;
+       file.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
+    if (name == "MemAvailable:") return kib * 1024;
+  return host_memory();
 }
 
 std::int64_t resident_bytes() {

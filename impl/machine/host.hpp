@@ -15,6 +15,9 @@ std::string cpu_model();
 std::string operating_system();  ///< kernel name and release
 /// Memory of the host [B].
 std::int64_t host_memory();
+/// Memory of the host that new tensors may take, by /proc/meminfo: what is free, and what the system would
+/// give back of its caches; all of it where the system does not say [B].
+std::int64_t available_host_memory();
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
 

@@ -2,9 +2,19 @@
 
 #include <ATen/ATen.h>
 
+#include "impl/metrics/op_times.hpp"
+
 namespace assay::impl::run {
 
+static_assert(static_cast<std::size_t>(Phase::count) <= metrics::most_phases);
+
+const char* to_string(Phase phase) {
+  constexpr const char* names[] = {"data_wait", "forward", "backward", "reduce", "clip", "update", "other"};
+  return names[static_cast<std::size_t>(phase)];
+}
+
 void PhaseClock::restart() {
+  range_.end();
   seconds_.fill(0);
   phases_.clear();
   phase_ = Phase::other;
@@ -14,6 +24,8 @@ void PhaseClock::restart() {
 
 void PhaseClock::enter(Phase phase) {
   if (entered_) entered_(phase);
+  metrics::enter_phase(static_cast<std::size_t>(phase));
+  range_.turn_to([&] { return to_string(phase); });
   if (device_.is_cuda()) return mark(phase);
   turn_to(phase);
 }
@@ -32,6 +44,7 @@ void PhaseClock::mark(Phase phase) {
 }
 
 PhaseSeconds PhaseClock::seconds() {
+  range_.end();
   if (device_.is_cuda()) return seconds_between_events();
   turn_to(phase_);
   return seconds_;

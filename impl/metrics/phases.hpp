@@ -10,16 +10,19 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
 
+#include "impl/metrics/ranges.hpp"
+
 namespace assay::impl::run {
 
 enum class Phase { data_wait, forward, backward, reduce, clip, update, other, count };
+const char* to_string(Phase phase);  ///< "data_wait"
 
 /// Seconds per phase.
 using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 
 /// Splits time into phases: every moment since `restart` belongs to exactly one phase. On the CPU by the wall
 /// clock; on a GPU by events in its stream, so that work belongs to the phase that enqueued it and nothing
-/// waits before `seconds` is called.
+/// waits before `seconds` is called. An OpClock and a trace of this thread are told the phases.
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }
@@ -44,6 +47,7 @@ class PhaseClock {
   PhaseSeconds seconds_{};
   std::deque<at::cuda::CUDAEvent> events_;  ///< recorded at the start of phases_[i]; kept to be used again
   std::vector<Phase> phases_;
+  metrics::Range range_;
 };
 
 }  // namespace assay::impl::run

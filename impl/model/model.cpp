@@ -21,7 +21,8 @@ Model::Model(const spec::ModelSpec& model, ParameterAccess& parameters, std::int
       compute_(compute),
       twins_(model.layers),
       tensor_(tensor),
-      experts_(experts) {
+      experts_(experts),
+      device_(device) {
   spec::require_trainable(model);
 }
 
@@ -63,14 +64,27 @@ at::Tensor Model::logits(const TokenBatch& batch) {
   return spec::step::logits(ops);
 }
 
-at::Tensor Model::last_logits(const TokenBatch& texts) {
-  // Tensor ranks hold equal parts of the tokens: copies of the first texts fill the batch up.
-  TokenBatch batch = texts;
-  while (batch.B * batch.T % tensor_.size() != 0) ++batch.B;
-  if (batch.B > texts.B)
-    batch.inputs = texts.inputs.repeat({batch.B / texts.B + 1}).narrow(0, 0, batch.B * batch.T);
-  const at::Tensor own =
-      logits(batch).view({batch.B, batch.T, -1}).select(1, batch.T - 1).narrow(0, 0, texts.B).contiguous();
+KeyValueCache Model::cache(std::int64_t texts, std::int64_t tokens) const {
+  return {model_, texts, tokens, compute_, device_};
+}
+
+at::Tensor Model::next_logits(const at::Tensor& tokens, const std::vector<std::int64_t>& counts,
+                              KeyValueCache& cache) {
+  const std::int64_t B = tokens.size(0), T = tokens.size(1);
+  const TokenBatch batch{.B = B,
+                         .T = T,
+                         .inputs = tokens.to(device_).view({-1}),
+                         .targets = {},
+                         .positions = cache.begin(T, counts),
+                         .documents = {}};
+  TensorOps::Context unquantised = context(batch);
+  unquantised.linear = nullptr;
+  unquantised.cache = &cache;
+  TensorOps ops(unquantised);
+  const at::Tensor own = spec::step::logits(ops, [&](const TensorOps::Operand& rows) {
+    return TensorOps::Operand{rows.value.index_select(0, cache.last_rows()), {}};
+  });
+  cache.end();
   if (tensor_.size() == 1) return own;
   // Columns of each rank, one rank after the other: [t, B, V/t].
   const at::Tensor all = at::empty({tensor_.size(), own.size(0), own.size(1)}, own.options());

@@ -1,6 +1,8 @@
 #pragma once
 // The whole model: embedding, L decoder blocks, final norm, head and loss; forward and backward of one
 // micro-batch. The step itself is spec/step/model.hpp, run over the trainer's op set.
+#include <vector>
+
 #include "impl/model/tensor_ops.hpp"
 
 namespace assay::impl {
@@ -35,8 +37,14 @@ class Model {
   at::Tensor token_losses(const TokenBatch& batch);
   /// Logits [N, V] of a batch, of a tensor rank's part of the vocabulary; nothing kept.
   at::Tensor logits(const TokenBatch& batch);
-  /// Logits [B, V] of the last token of each text of a batch without positions, of the whole vocabulary.
-  at::Tensor last_logits(const TokenBatch& texts);
+  /// Logits [B, V] of what follows each text, of the whole vocabulary. `tokens` [B, T] int64 go on behind
+  /// those in `cache`: of text b the first counts[b], which the cache holds from here on; the rest is read
+  /// and changes nothing. Several tokens at once begin all texts. With several tensor ranks B is a multiple
+  /// of their number.
+  at::Tensor next_logits(const at::Tensor& tokens, const std::vector<std::int64_t>& counts,
+                         KeyValueCache& cache);
+  /// An empty cache of `texts` texts of at most `tokens` tokens.
+  KeyValueCache cache(std::int64_t texts, std::int64_t tokens) const;
 
   /// Pairs of tokens of the batch that each head of each block works on, where documents are told apart.
   std::int64_t visible_pairs(const TokenBatch& batch);
@@ -67,6 +75,7 @@ class Model {
   Communicator* const experts_;
   OpObserver* observer_ = nullptr;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
+  at::Device device_;
 };
 
 }  // namespace assay::impl

@@ -275,6 +275,7 @@ void TensorOps::rope(const Site& site, Tensor& qkv) {
 
 TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
   return run(site, {}, [&] {
+    if (context_.cache) return Attention{context_.cache->attend(block_, heads_of(qkv))};
     return Attention{
         attention::forward(heads_of(qkv), model().heads, model().kv_heads, mask(), attention_form())};
   });

@@ -11,6 +11,8 @@
 
 #include "impl/comm/communicator.hpp"
 #include "impl/metrics/executed_flops.hpp"
+#include "impl/metrics/ranges.hpp"
+#include "impl/model/key_value_cache.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/model/token_batch.hpp"
 #include "impl/model/weight_twins.hpp"
@@ -143,6 +145,8 @@ class TensorOps {
     TensorParallel tensor = {};
     Communicator* experts = nullptr;                        ///< the ranks of an expert group; null: one rank
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
+    /// Of the batch's texts, whose earlier tokens attention sees as well; null: the batch is all there is.
+    KeyValueCache* cache = nullptr;
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
@@ -159,7 +163,10 @@ class TensorOps {
   void release(std::int64_t block) { context_.parameters->release(block); }
   void gradients_ready(std::int64_t block) { context_.parameters->gradients_ready(block); }
 
-  void moment(const char*, std::int64_t = 0, const char* = "") {}
+  /// A range of traces, until the next one.
+  void moment(const char* what, std::int64_t block = 0, const char* part = "") {
+    moment_.turn_to([&] { return what + (block > 0 ? " " + std::to_string(block) : std::string()) + part; });
+  }
   metrics::FlopScope recompute() { return metrics::FlopScope(spec::ExecutedPass::recompute); }
 
   std::int64_t tensor_ranks() const { return context_.tensor.size(); }
@@ -258,6 +265,7 @@ class TensorOps {
   template <class Op>
   auto run(const Site& site, std::initializer_list<at::Tensor> overwritten, const Op& op) {
     const metrics::FlopScope scope(site.component);
+    const metrics::Place place(site.value);
     if (context_.observer) context_.observer->op(overwritten, [&] { op(); });
     return op();
   }
@@ -290,6 +298,7 @@ class TensorOps {
   const router::Auxiliary auxiliary_;
   std::int64_t block_ = 0;  ///< that was acquired last
   Loss loss_;
+  metrics::Range moment_;
 };
 
 using Activations = spec::step::Activations<TensorOps>;

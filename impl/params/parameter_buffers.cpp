@@ -232,21 +232,6 @@ at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std:
                        range.end - range.begin);
 }
 
-at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values) {
-  const at::Tensor whole = values.view(placement.whole.shape);
-  return placement.dimension < 0 ? whole
-                                 : whole.narrow(placement.dimension, placement.begin, placement.count);
-}
-
-void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
-           const at::Tensor& values) {
-  const spec::Parameter& own = buffers.inventory.parameters.at(index);
-  at::Tensor slice = own_slice(buffers.placements.at(index), values).contiguous().view({-1});
-  if (slice.numel() < own.size)  // the vocabulary's padding: rows at the end
-    slice = at::constant_pad_nd(slice, {0, own.size - slice.numel()});
-  store_own(buffers, buffer, own, slice);
-}
-
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers) {
   at::Tensor sum;
   for (const auto& run : buffers.partition.runs(buffers.shard_rank)) {

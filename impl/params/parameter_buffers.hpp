@@ -95,14 +95,6 @@ at::Tensor owned_of(const ParameterBuffers& buffers, const at::Tensor& buffer, s
 /// The part of a block that this rank owns.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
-/// What a tensor rank holds of a parameter of the model, without the rows that pad it: `values` in the shape
-/// of the whole.
-at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values);
-/// Copies the values of parameter number `index` of `buffers`, in the shape of the whole model's, to where
-/// the buffer holds them: this tensor rank's slice of them, of which all, this rank's shard, or nothing.
-void store(const ParameterBuffers& buffers, const at::Tensor& buffer, std::size_t index,
-           const at::Tensor& values);
-
 /// Sum of squares of the gradients that this rank owns and no other tensor rank counts, fp64 scalar on their
 /// device.
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers);

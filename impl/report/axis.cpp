@@ -56,4 +56,30 @@ Axis make_axis(double low, double high, int wanted, bool round_ends) {
   return axis;
 }
 
+Axis make_log_axis(double low, double high) {
+  const int first = static_cast<int>(std::floor(std::log10(low) + 1e-9)),
+            last = static_cast<int>(std::ceil(std::log10(high) - 1e-9));
+  const int decades = std::max(1, last - first);
+  const std::vector<double> factors = decades <= 3 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
+  const int stride = 1 + decades / 8;
+  std::vector<double> all;
+  for (int decade = first; decade <= first + decades; decade += stride)
+    for (const double factor : factors)
+      if (decade < first + decades || factor == 1) all.push_back(factor * std::pow(10.0, decade));
+  if (all.back() < high) all.push_back(std::pow(10.0, last));
+  Axis axis;
+  axis.logarithmic = true;
+  // From the last tick that is not above to the first that is not below.
+  std::size_t begin = 0, end = all.size() - 1;
+  while (begin + 1 < end && all[begin + 1] <= low * (1 + 1e-9)) ++begin;
+  while (end > begin + 1 && all[end - 1] >= high * (1 - 1e-9)) --end;
+  axis.low = all[begin], axis.high = all[end];
+  for (std::size_t i = begin; i <= end; ++i) {
+    axis.ticks.push_back(all[i]);
+    axis.labels.push_back(all[i] >= 1e4 || all[i] < 1e-3 ? spec::scientific(all[i], 0)
+                                                         : label(all[i], all[i], 1));
+  }
+  return axis;
+}
+
 }  // namespace assay::impl::report

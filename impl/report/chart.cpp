@@ -39,7 +39,7 @@ std::string horizontal(const Frame& frame, double y, const std::string& kind) {
          "\" y1=\"" + number(frame.top(y)) + "\" y2=\"" + number(frame.top(y)) + "\"/>\n";
 }
 
-std::string axes(const Frame& frame) {
+std::string axes(const Frame& frame, const std::string& x_name) {
   std::string out;
   for (std::size_t i = 0; i < frame.y.ticks.size(); ++i) {
     out += horizontal(frame, frame.y.ticks[i], "grid");
@@ -51,7 +51,7 @@ std::string axes(const Frame& frame) {
     out += text_at(std::min(x, kWidth - kRight), kHeight - kBottom + 18, x > kWidth - 30 ? "end" : "middle",
                    frame.x.labels[i]);
   }
-  out += text_at(kLeft - 6, kHeight - kBottom + 18, "end", "step");
+  out += text_at(kLeft - 6, kHeight - kBottom + 18, "end", x_name);
   return out + horizontal(frame, frame.y.low, "axis");
 }
 
@@ -87,13 +87,58 @@ std::string legend(const std::vector<Series>& series) {
   return legend(entries);
 }
 
-std::string figure(const Chart& chart, const std::string& drawing, bool with_legend) {
+std::string svg(const Chart& chart, const std::string& drawing) {
+  return "<svg" + (chart.views.empty() ? "" : " class=\"view " + chart.views + "\"") + " viewBox=\"0 0 " +
+         number(kWidth) + " " + number(kHeight) + "\" role=\"img\" aria-label=\"" +
+         escaped(chart.title + " by " + chart.x + (chart.unit.empty() ? "" : ", " + chart.unit)) + "\">\n" +
+         drawing + "</svg>\n";
+}
+
+/// `drawings`: one <svg> or several.
+std::string figure(const Chart& chart, const std::string& drawings, bool with_legend) {
   return "<figure>\n<figcaption>" + escaped(chart.title) +
          (chart.unit.empty() ? "" : " <span class=\"unit\">" + escaped(chart.unit) + "</span>") +
-         "</figcaption>\n" + "<svg viewBox=\"0 0 " + number(kWidth) + " " + number(kHeight) +
-         "\" role=\"img\" aria-label=\"" +
-         escaped(chart.title + " by step" + (chart.unit.empty() ? "" : ", " + chart.unit)) + "\">\n" +
-         drawing + "</svg>\n" + (with_legend ? legend(chart.series) : "") + "</figure>\n";
+         "</figcaption>\n" + drawings + (with_legend ? legend(chart.series) : "") + "</figure>\n";
+}
+
+/// In a column of the drawing: the value of each series at the point that is nearest to its middle.
+std::string values_under(const Frame& frame, const Chart& chart, double middle) {
+  std::string text;
+  double at = NAN;
+  for (const Series& series : chart.series) {
+    std::size_t nearest = series.x.size();
+    double least = INFINITY;
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      const double distance = std::fabs(frame.left(series.x[i]) - middle);
+      if (std::isfinite(series.y[i]) && distance < least) least = distance, nearest = i;
+    }
+    if (nearest == series.x.size()) continue;
+    const double y = series.y[nearest];
+    if (std::isnan(at)) at = series.x[nearest];
+    text += "\n" + (chart.series.size() > 1 ? series.name + ": " : std::string()) +
+            (std::fabs(y) >= 1e-2 && std::fabs(y) < 1e6 ? spec::fixed(y, 4) : spec::scientific(y, 3));
+  }
+  if (text.empty()) return "";
+  const bool whole = at == std::floor(at) && std::fabs(at) < 1e15;
+  return chart.x + " " + (whole ? spec::grouped(static_cast<std::int64_t>(at)) : spec::fixed(at, 2)) + text;
+}
+
+/// What a pointer finds: columns that are seen under it alone, each with its values.
+std::string hover(const Frame& frame, const Chart& chart) {
+  constexpr std::size_t columns = 80;
+  Chart thin = chart;
+  for (Series& series : thin.series) series = thinned(series, 2 * columns);
+  const double width = (kWidth - kLeft - kRight) / columns;
+  std::string out;
+  for (std::size_t i = 0; i < columns; ++i) {
+    const double left = kLeft + static_cast<double>(i) * width;
+    const std::string text = values_under(frame, thin, left + width / 2);
+    if (!text.empty())
+      out += "<rect class=\"under\" x=\"" + number(left) + "\" y=\"" + number(kTop) + "\" width=\"" +
+             number(width) + "\" height=\"" + number(kHeight - kTop - kBottom) + "\"><title>" +
+             escaped(text) + "</title></rect>\n";
+  }
+  return out;
 }
 
 std::string level_mark(const Frame& frame, const Level& level) {
@@ -125,9 +170,13 @@ bool frame_of(const Chart& chart, Frame& frame) {
   }
   if (!(x_low <= x_high)) return false;
   for (const Level& level : chart.levels) {
-    if (!std::isfinite(level.y)) continue;
+    if (!std::isfinite(level.y) || (chart.log_y && !(level.y > 0))) continue;
     y_low = std::min(y_low, level.y);
     y_high = std::max(y_high, level.y);
+  }
+  if (chart.log_y) {
+    frame = {make_axis(x_low, x_high, 6, false), make_log_axis(y_low, y_high)};
+    return true;
   }
   if (chart.from_zero) {
     y_low = std::min(y_low, 0.0);
@@ -139,10 +188,15 @@ bool frame_of(const Chart& chart, Frame& frame) {
 
 }  // namespace
 
-std::string line_chart(const Chart& chart) {
+namespace {
+std::string drawing_of(const Chart& given) {
+  Chart chart = given;
+  for (Series& series : chart.series)
+    for (double& y : series.y)
+      if (chart.log_y && !(y > 0)) y = NAN;
   Frame frame;
-  if (!frame_of(chart, frame)) return figure(chart, nothing_to_draw(), false);
-  std::string drawing = axes(frame);
+  if (!frame_of(chart, frame)) return svg(chart, nothing_to_draw());
+  std::string drawing = axes(frame, chart.x);
   for (const Series& series : chart.series) {
     const Series points = thinned(series, kMostPoints);
     const std::size_t window = series.x.size() / 40;
@@ -159,8 +213,17 @@ std::string line_chart(const Chart& chart) {
                    "\" r=\"3\"/>\n";
   }
   for (const Level& level : chart.levels)
-    if (std::isfinite(level.y)) drawing += level_mark(frame, level);
-  return figure(chart, drawing, chart.series.size() > 1);
+    if (std::isfinite(level.y) && (!chart.log_y || level.y > 0)) drawing += level_mark(frame, level);
+  return svg(chart, drawing + hover(frame, chart));
+}
+}  // namespace
+
+std::string line_chart(const Chart& chart) { return line_chart(std::vector<Chart>{chart}); }
+
+std::string line_chart(const std::vector<Chart>& drawings) {
+  std::string all;
+  for (const Chart& chart : drawings) all += drawing_of(chart);
+  return figure(drawings.at(0), all, drawings.at(0).series.size() > 1);
 }
 
 std::string stacked_chart(const Chart& chart) {
@@ -185,14 +248,14 @@ std::string stacked_chart(const Chart& chart) {
   }
   Frame frame;
   if (!frame_of({chart.title, chart.unit, tops, {}, true, false}, frame))
-    return figure(chart, nothing_to_draw(), false);
+    return figure(chart, svg(chart, nothing_to_draw()), false);
   std::string areas;
   // The highest first: each lower area covers the part that is not the higher one's own.
   for (auto top = tops.rbegin(); top != tops.rend(); ++top)
     areas += "<path class=\"area " + colour_class(top->colour) + "\" d=\"" + path(frame, *top) + "L" +
              number(frame.left(x.back())) + " " + number(frame.top(0)) + "L" + number(frame.left(x[0])) +
              " " + number(frame.top(0)) + "Z\"/>\n";
-  return figure(chart, axes(frame) + areas, true);
+  return figure(chart, svg(chart, axes(frame, chart.x) + areas), true);
 }
 
 std::string bar_chart(const std::string& title, const std::vector<Part>& parts,

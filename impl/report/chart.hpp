@@ -26,15 +26,23 @@ struct Level {
 
 struct Chart {
   std::string title;
-  std::string unit;  ///< of y; x is the step
+  std::string unit;  ///< of y
   std::vector<Series> series;
   std::vector<Level> levels;
-  bool from_zero = true;  ///< the y axis starts at 0
-  bool smooth = false;    ///< the points are faint, their running mean is bold
+  bool from_zero = true;   ///< the y axis starts at 0
+  bool smooth = false;     ///< the points are faint, their running mean is bold
+  std::string x = "step";  ///< what x is
+  bool log_y = false;      ///< the y axis is logarithmic; points that are not above 0 leave a gap
+  std::string views = {};  ///< classes of the page's views in which this drawing is seen; empty: in all
 };
 
-/// A line chart in a <figure> with title, axes and, when there are several series, a legend.
+/// A line chart in a <figure> with title, axes and, when there are several series, a legend. Under the
+/// pointer it shows the values of each series at that x.
 std::string line_chart(const Chart& chart);
+
+/// Several drawings of one thing in one figure, of which the page shows one (Chart::views). Domain: at least
+/// one.
+std::string line_chart(const std::vector<Chart>& drawings);
 
 /// The same data stacked: each series lies on the sum of those before it. Series share their x.
 std::string stacked_chart(const Chart& chart);

@@ -12,24 +12,97 @@ namespace {
 
 using spec::record::Step;
 
+/// What a chart's x is: the step, tokens trained on, or time in steps.
+enum class By { step, tokens, time };
+
+/// The x of each step, in the unit of `x_name`.
+class XAxis {
+ public:
+  XAxis(By by, const std::vector<NamedRun>& runs) : by_(by) {
+    double longest = 0;
+    for (const NamedRun& named : runs) longest = std::max(longest, total(named.run.steps, by));
+    if (by == By::time && longest > 5 * 3600)
+      unit_ = 3600, name_ = "h";
+    else if (by == By::time && longest > 300)
+      unit_ = 60, name_ = "min";
+    else
+      name_ = by == By::step ? "step" : by == By::tokens ? "tokens" : "s";
+  }
+  const std::string& name() const { return name_; }
+  std::string view() const { return by_ == By::step ? "x-step" : by_ == By::tokens ? "x-tokens" : "x-time"; }
+
+  std::vector<double> of(const std::vector<Step>& steps) const {
+    std::vector<double> x;
+    double sum = 0;
+    for (const Step& step : steps)
+      x.push_back(by_ == By::step ? static_cast<double>(step.step) : sum += of(step, by_) / unit_);
+    return x;
+  }
+  /// Of what came after step `number`.
+  double after(const std::vector<Step>& steps, std::int64_t number) const {
+    if (by_ == By::step) return static_cast<double>(number);
+    double sum = 0;
+    for (const Step& step : steps)
+      if (step.step <= number) sum += of(step, by_) / unit_;
+    return sum;
+  }
+
+ private:
+  static double of(const Step& step, By by) {
+    return by == By::tokens              ? static_cast<double>(step.tokens)
+           : std::isfinite(step.seconds) ? step.seconds
+                                         : 0;
+  }
+  static double total(const std::vector<Step>& steps, By by) {
+    double sum = 0;
+    for (const Step& step : steps) sum += of(step, by);
+    return sum;
+  }
+
+  By by_;
+  double unit_ = 1;
+  std::string name_;
+};
+
 /// One series per run of `value(step)`.
 template <class Value>
-std::vector<Series> series_of(const std::vector<NamedRun>& runs, Value value) {
+std::vector<Series> series_of(const std::vector<NamedRun>& runs, const XAxis& x, Value value) {
   std::vector<Series> out;
   for (const NamedRun& named : runs) {
-    Series series{named.name, {}, {}, static_cast<int>(out.size())};
-    for (const Step& step : named.run.steps) {
-      series.x.push_back(static_cast<double>(step.step));
-      series.y.push_back(value(step));
-    }
+    Series series{named.name, x.of(named.run.steps), {}, static_cast<int>(out.size())};
+    for (const Step& step : named.run.steps) series.y.push_back(value(step));
     out.push_back(std::move(series));
   }
   return out;
 }
 
+template <class Value>
+std::vector<Series> series_of(const std::vector<NamedRun>& runs, Value value) {
+  return series_of(runs, XAxis(By::step, runs), value);
+}
+
+/// A chart by step, tokens and time, and each of these with a logarithmic y where `with_log`. `chart_by`
+/// gives the chart of an x.
+template <class ChartBy>
+std::string viewed(const std::vector<NamedRun>& runs, bool with_log, const ChartBy& chart_by) {
+  std::vector<Chart> drawings;
+  for (const By by : {By::step, By::tokens, By::time}) {
+    const XAxis x(by, runs);
+    Chart chart = chart_by(x);
+    chart.x = x.name();
+    chart.views = x.view() + (with_log ? " y-linear" : " y-linear y-log");
+    drawings.push_back(chart);
+    if (!with_log) continue;
+    chart.views = x.view() + " y-log";
+    chart.log_y = true;
+    drawings.push_back(std::move(chart));
+  }
+  return line_chart(drawings);
+}
+
 /// Losses of each run's steps, and beside them those of its validations.
-std::vector<Series> losses(const std::vector<NamedRun>& runs) {
-  std::vector<Series> out = series_of(runs, [](const Step& s) { return s.loss; });
+std::vector<Series> losses(const std::vector<NamedRun>& runs, const XAxis& x) {
+  std::vector<Series> out = series_of(runs, x, [](const Step& s) { return s.loss; });
   for (const NamedRun& named : runs) {
     if (named.run.validations.empty()) continue;
     Series series{(runs.size() > 1 ? named.name + ", " : "") + "validation",
@@ -38,7 +111,7 @@ std::vector<Series> losses(const std::vector<NamedRun>& runs) {
                   static_cast<int>(out.size()),
                   true};
     for (const spec::record::Validation& validation : named.run.validations) {
-      series.x.push_back(static_cast<double>(validation.step));
+      series.x.push_back(x.after(named.run.steps, validation.step));
       series.y.push_back(validation.loss);
     }
     out.push_back(std::move(series));
@@ -92,12 +165,23 @@ std::vector<double> phase_seconds(const Step& step) {
 }
 
 std::string throughput(const std::vector<NamedRun>& runs) {
-  return line_chart({"Throughput",
-                     "tokens/s",
-                     series_of(runs, [](const Step& s) { return s.tokens_per_second; }),
-                     {},
-                     true,
-                     true});
+  return viewed(runs, false, [&](const XAxis& x) {
+    return Chart{
+        "Throughput", "tokens/s", series_of(runs, x, [](const Step& s) { return s.tokens_per_second; }),
+        {},           true,       true};
+  });
+}
+
+/// Which of the views are shown: radio buttons that the style sheet reads.
+std::string choices() {
+  const auto choice = [](const char* group, const char* view, const char* name, bool checked) {
+    return std::string("<label><input type=\"radio\" name=\"") + group + "\" id=\"" + view + "\"" +
+           (checked ? " checked" : "") + "> " + name + "</label> ";
+  };
+  return "<div class=\"choices soft\">curves by " + choice("x", "x-step", "step", true) +
+         choice("x", "x-tokens", "tokens", false) + choice("x", "x-time", "time in steps", false) +
+         "<span></span>loss and norm on a " + choice("y", "y-linear", "linear", true) +
+         choice("y", "y-log", "logarithmic", false) + "axis</div>\n";
 }
 
 /// A number that some runs have, times `scale`; nothing where none has it.
@@ -161,16 +245,20 @@ std::string phase_bars(const std::vector<NamedRun>& runs) {
 }  // namespace
 
 std::string charts(const std::vector<NamedRun>& runs) {
-  std::string out = "<section class=\"charts\">\n";
-  out += line_chart({"Loss", "nats per token", losses(runs), loss_levels(runs), true, true});
+  std::string out = choices() + "<section class=\"charts\">\n";
+  out += viewed(runs, true, [&](const XAxis& x) {
+    return Chart{"Loss", "nats per token", losses(runs, x), loss_levels(runs), true, true};
+  });
   out += line_chart(
       {"Learning rate", "", series_of(runs, [](const Step& s) { return s.learning_rate; }), {}, true, false});
-  out += line_chart({"Gradient norm",
-                     "before clipping",
-                     series_of(runs, [](const Step& s) { return s.gradient_norm; }),
-                     {},
-                     true,
-                     true});
+  out += viewed(runs, true, [&](const XAxis& x) {
+    return Chart{"Gradient norm",
+                 "before clipping",
+                 series_of(runs, x, [](const Step& s) { return s.gradient_norm; }),
+                 {},
+                 true,
+                 true};
+  });
   out += throughput(runs);
   out += of_some(runs, "Model FLOP utilisation (MFU)", "% of dense peak", &Step::mfu, 100);
   out += of_some(runs, "Hardware FLOP utilisation (HFU)", "% of dense peak", &Step::hfu, 100);

@@ -31,5 +31,7 @@ std::string samples(const std::vector<NamedRun>& runs);
 std::string batch_arithmetic(const std::vector<NamedRun>& runs);
 std::string machine(const std::vector<NamedRun>& runs);
 std::string settings(const std::vector<NamedRun>& runs);
+/// Settings that are not the same in all runs, but for their folders.
+std::string differences(const std::vector<NamedRun>& runs);
 
 }  // namespace assay::impl::report

@@ -3,6 +3,7 @@
 
 #include "impl/report/html.hpp"
 #include "impl/report/page.hpp"
+#include "spec/record/goodput.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/ranks.hpp"
 
@@ -32,7 +33,8 @@ std::optional<double> gap(const Run& run) {
   const auto loss = mean_loss(run.steps, final_loss_steps);
   const auto& floor = run.start.data.floor;
   if (!loss || !floor || !(*floor < std::log(static_cast<double>(run.start.vocab)))) return std::nullopt;
-  return gap_closed(*loss, *floor, run.start.vocab);
+  const double share = gap_closed(*loss, *floor, run.start.vocab);
+  return share >= 0 ? std::optional(share) : std::nullopt;  // worse than a uniform guess is a warning
 }
 
 std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
@@ -69,6 +71,11 @@ std::string goodput_text(const Run& run) {
   const auto of_run = goodput(run);
   if (!of_run || !(of_run->seconds > 0)) return "–";
   return grouped(static_cast<std::int64_t>(std::llround(of_run->tokens_per_second)));
+}
+
+std::string productive_text(const Run& run) {
+  if (!run.end || !run.end->run_goodput || !(run.end->run_goodput->seconds > 0)) return "–";
+  return spec::record::goodput_text(*run.end->run_goodput);
 }
 
 /// Where the time went.
@@ -222,6 +229,10 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   });
   table.row("tokens/s", tokens_per_second);
   table.row("goodput, tokens/s", goodput_text);
+  table.row("wall-clock time", productive_text);
+  if (std::any_of(runs.begin(), runs.end(), [](const NamedRun& named) { return !named.run.skipped.empty(); }))
+    table.row("steps skipped, not finite",
+              [](const Run& run) { return grouped(static_cast<std::int64_t>(run.skipped.size())); });
   table.row("MFU", mean_mfu);
   table.row("HFU", mean_hfu);
   if (std::any_of(runs.begin(), runs.end(), [](const NamedRun& named) { return routes(named.run); })) {
@@ -242,11 +253,6 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   return "<section>\n" + table.end() + "</section>\n";
 }
 
-std::string value_text(const spec::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return spec::toml_literal(value);
-}
-
 }  // namespace
 
 std::string headline(const std::vector<NamedRun>& runs) {
@@ -255,7 +261,7 @@ std::string headline(const std::vector<NamedRun>& runs) {
     if (const std::string text = starts_text(named.run); !text.empty())
       starts += "<p class=\"soft\">" + escaped((runs.size() > 1 ? named.name : "This run") + " was " + text) +
                 ".</p>\n";
-  if (runs.size() > 1) return comparison(runs) + starts;
+  if (runs.size() > 1) return differences(runs) + comparison(runs) + starts;
   const Run& run = runs[0].run;
   const bool done = run.end && run.end->reason == EndReason::done;
   return tiles(run) + starts +
@@ -349,36 +355,6 @@ std::string machine(const std::vector<NamedRun>& runs) {
   table.row("checkpoints",
             [](const Run& run) { return grouped(static_cast<std::int64_t>(run.checkpoints.size())); });
   return "<section>\n<h2>Machine and data</h2>\n" + table.end() + "</section>\n";
-}
-
-std::string settings(const std::vector<NamedRun>& runs) {
-  std::vector<std::string> names;
-  for (const NamedRun& named : runs)
-    for (const auto& [name, value] : named.run.start.settings)
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  std::string out = "<section>\n<h2>Settings</h2>\n<div class=\"scroll\"><table>\n";
-  if (runs.size() > 1) {
-    out += "<thead><tr><th></th>";
-    for (const NamedRun& named : runs)
-      out += "<th class=\"number\" scope=\"col\">" + escaped(named.name) + "</th>";
-    out += "</tr></thead>\n";
-  }
-  out += "<tbody>\n";
-  for (const std::string& name : names) {
-    std::vector<std::string> cells;
-    for (const NamedRun& named : runs) {
-      cells.emplace_back("–");
-      for (const auto& [key, value] : named.run.start.settings)
-        if (key == name) cells.back() = value_text(value);
-    }
-    const bool differs =
-        std::any_of(cells.begin(), cells.end(), [&](const auto& cell) { return cell != cells[0]; });
-    out += std::string(differs ? "<tr class=\"differs\">" : "<tr>") + "<th scope=\"row\"><code>" +
-           escaped(name) + "</code></th>";
-    for (const std::string& cell : cells) out += "<td class=\"number\">" + escaped(cell) + "</td>";
-    out += "</tr>\n";
-  }
-  return out + "</tbody></table></div>\n</section>\n";
 }
 
 }  // namespace assay::impl::report

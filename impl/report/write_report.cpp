@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "impl/report/csv.hpp"
 #include "impl/report/page.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
@@ -54,7 +55,7 @@ std::vector<std::string> faults_of(const std::string& run, const std::vector<spe
 }  // namespace
 
 Written write_report(const std::vector<std::string>& runs, const std::string& output,
-                     const std::string& first) {
+                     const std::string& first, Form form) {
   Written written;
   std::vector<NamedRun> named;
   const std::vector<std::string> names = names_of(runs);
@@ -68,9 +69,10 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
     }
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
-  written.file = output.empty() ? folder_of(runs[0]) / "report.html" : fs::path(output);
+  written.file = output.empty() ? folder_of(runs[0]) / (form == Form::csv ? "report.csv" : "report.html")
+                                : fs::path(output);
   std::ofstream out(written.file, std::ios::binary);
-  out << page(named, first);
+  out << (form == Form::csv ? csv(named) : page(named, first));
   out.close();
   if (!out)
     throw UserError(ExitCode::io, written.file.string() +

@@ -12,11 +12,14 @@ struct Written {
   std::vector<std::string> faults;  ///< "runs/a: step 3 is missing", one line each; on the page too
 };
 
+/// How the runs are written down.
+enum class Form { page, csv };
+
 /// Reads the records of `runs` (folders or run.jsonl files) and writes their report to `output`; when that is
-/// empty, to report.html beside the first record. Each record is held to what one run writes (steps in order,
-/// spec/record/continuity.hpp) and to the invariants `steps` and `resume` of spec/audit. Errors: as
-/// spec::record::read_events; UserError(io) when the page cannot be written.
+/// empty, to report.html (report.csv) beside the first record. Each record is held to what one run writes
+/// (steps in order, spec/record/continuity.hpp) and to the invariants `steps` and `resume` of spec/audit.
+/// Errors: as spec::record::read_events; UserError(io) when the page cannot be written.
 Written write_report(const std::vector<std::string>& runs, const std::string& output,
-                     const std::string& first = "");
+                     const std::string& first = "", Form form = Form::page);
 
 }  // namespace assay::impl::report

@@ -25,6 +25,11 @@ void RunClock::enter(RunPart part) {
   part_ = part;
 }
 
+double RunClock::seconds() const {
+  const Seconds seconds = until(Clock::now());
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
 spec::record::Goodput RunClock::goodput(std::int64_t tokens, double data_wait) const {
   const Seconds seconds = until(Clock::now());
   const auto of = [&](RunPart part) { return seconds[static_cast<std::size_t>(part)]; };

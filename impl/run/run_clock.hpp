@@ -17,6 +17,7 @@ class RunClock {
  public:
   RunClock();
   void enter(RunPart part);
+  double seconds() const;  ///< up to now
   /// Up to now. `tokens`: of all steps; `data_wait`: how long steps waited for the loader [s].
   spec::record::Goodput goodput(std::int64_t tokens, double data_wait) const;
 

@@ -12,6 +12,8 @@
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/step/executor.hpp"
+#include "spec/record/goodput.hpp"
+#include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 
 namespace assay::impl::run {
@@ -56,8 +58,9 @@ void RunLog::begin(RunStart start, const std::string& directory) {
   directory_ = directory;
 }
 
-void RunLog::open(std::int64_t log_every) {
+void RunLog::open(std::int64_t log_every, bool tensorboard) {
   writer_.emplace(directory_ + "/run.jsonl");
+  if (tensorboard) curves_.emplace(directory_);
   console_.emplace(std::cout, std::cerr, logs::detect_terminal(), log_every);
 }
 
@@ -65,6 +68,9 @@ void RunLog::say(const Event& event, bool aloud) {
   const std::scoped_lock lock(telling_);
   if (writer_) writer_->write(event);
   if (console_ && aloud) console_->show(event);
+  if (curves_)
+    if (const auto lost = curves_->write(event))
+      say(Warning{.step = {}, .code = "tensorboard", .text = *lost});
   if (!writer_ || record_waits_) return;
   const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
   record_waits_ = waits.has_value();  // before it is said, which comes here again
@@ -88,6 +94,8 @@ void RunLog::step(Step step) {
     tokens_ += step.tokens;
     seconds_ += step.seconds;
     data_wait_ += step.phases.data_wait;
+    step.elapsed_seconds = clock_.seconds();
+    norms_.add(step.gradient_norm);
     last_steps_.push_back(step);
     if (last_steps_.size() > final_loss_steps) last_steps_.erase(last_steps_.begin());
   }
@@ -107,15 +115,33 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
           .final_steps = {},
           .floor = start_.data.floor,
           .gap_closed = {},
-          .goodput = clock_.goodput(tokens_, data_wait_)};
+          .goodput = clock_.goodput(tokens_, data_wait_),
+          .run_goodput = {}};
+}
+
+/// With the record of this start and those before it; nothing where it cannot be read.
+std::optional<RunGoodput> RunLog::goodput_of_all_starts(const RunEnd& end) {
+  try {
+    writer_->sync();
+    std::vector<Event> events = read_events(writer_->path().string());
+    events.emplace_back(end);
+    return run_goodput(events);
+  } catch (const UserError&) {
+    return {};
+  }
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
   RunEnd event = end_now(reason, code, message);
   event.final_loss = mean_loss(last_steps_, final_loss_steps);
   if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
-  if (event.final_loss && event.floor)
-    event.gap_closed = gap_closed(*event.final_loss, *event.floor, start_.vocab);
+  if (event.final_loss && event.floor) {
+    const double share = gap_closed(*event.final_loss, *event.floor, start_.vocab);
+    if (share >= 0) event.gap_closed = share;  // below a uniform guess it is a warning
+  }
+  warn(final_loss_warning(event, start_));
+  warn(exploded_norm_warning(last_steps_, norms_));
+  if (writer_) event.run_goodput = goodput_of_all_starts(event);
   say(event);
   if (writer_) writer_->sync();
   return static_cast<int>(code);

@@ -10,7 +10,9 @@
 
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
+#include "impl/logs/tensorboard/event_writer.hpp"
 #include "impl/run/run_clock.hpp"
+#include "impl/run/warnings.hpp"
 #include "spec/error.hpp"
 #include "spec/record/event.hpp"
 
@@ -21,8 +23,9 @@ class RunLog {
  public:
   /// What every later event rests on. `directory`: the folder that is really written to.
   void begin(spec::record::RunStart start, const std::string& directory);
-  /// On rank 0, which writes: the other ranks count what they are told. Errors: UserError of RecordWriter.
-  void open(std::int64_t log_every);
+  /// On rank 0, which writes: the other ranks count what they are told. `tensorboard`: curves are written to
+  /// the folder, too. Errors: UserError of RecordWriter and EventWriter.
+  void open(std::int64_t log_every, bool tensorboard = false);
   bool opened() const { return writer_.has_value(); }
 
   const spec::record::RunStart& start() const { return start_; }
@@ -48,6 +51,7 @@ class RunLog {
   void record_lost_rank(const std::string& text);
 
  private:
+  std::optional<spec::record::RunGoodput> goodput_of_all_starts(const spec::record::RunEnd& end);
   spec::record::RunEnd end_now(spec::record::EndReason reason, ExitCode code,
                                const std::optional<std::string>& message) const;
 
@@ -55,10 +59,12 @@ class RunLog {
   std::string directory_;
   std::recursive_timed_mutex telling_;  ///< of the record and the counts
   std::optional<logs::RecordWriter> writer_;
+  std::optional<logs::tensorboard::EventWriter> curves_;
   std::optional<logs::Console> console_;
   std::vector<spec::record::Step> last_steps_;  ///< those of the final loss
   std::int64_t steps_ = 0, tokens_ = 0;
   double seconds_ = 0, data_wait_ = 0;
+  NormHistory norms_;
   RunClock clock_;
   bool record_waits_ = false, loss_recorded_ = false;
 };

@@ -1,10 +1,14 @@
 #include "impl/run/saving.hpp"
 
+#include <ATen/ATen.h>
+
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "impl/checkpoint/folder.hpp"
-#include "impl/params/gathered_state.hpp"
+#include "impl/comm/refusal.hpp"
+#include "impl/run/start/host_ranks.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -13,80 +17,164 @@ namespace assay::impl::run {
 
 using spec::record::Warning;
 
-Saving::Saving(const spec::RunConfig& config, Communicator& communicator, Say say,
-               std::chrono::milliseconds patience)
-    : config_(config), communicator_(communicator), say_(std::move(say)), patience_(patience) {}
-
-Saving::Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
-               std::chrono::milliseconds patience)
-    : Saving(config, groups.all(), std::move(say), patience) {
-  groups_ = &groups;
+namespace {
+/// Whether it is so on any rank. Collective.
+bool on_any(Communicator& all, bool here) {
+  const at::Tensor flag = at::full({1}, here ? 1 : 0, at::kLong);
+  all.all_reduce_max(flag);
+  return flag.item<std::int64_t>() != 0;
 }
 
-std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state,
-                                           const checkpoint::StateSource& source) {
+/// What failed in `work`, which all ranks do together, when something did that may succeed later.
+std::optional<std::string> failure_of(const std::function<void()>& work) {
   try {
-    const checkpoint::Saved saved =
-        checkpoint::save(config_.directory, buffers, state,
-                         checkpoint::Retention(config_.checkpoint_keep, config_.keep_best), source);
-    say_(spec::record::Checkpoint{
-        .step = state.step, .path = saved.path, .bytes = saved.bytes, .seconds = saved.seconds});
-    if (saved.not_removed)
-      say_(Warning{.step = state.step,
-                   .code = "not_removed",
-                   .text = saved.path + " is saved, but an older checkpoint could not be removed: " +
-                           *saved.not_removed + "; the next save tries again"});
+    work();
     return {};
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;
     return error.what();
   }
 }
+}  // namespace
 
-void Saving::collectively(const ParameterBuffers& buffers,
-                          const std::function<void(const checkpoint::StateSource&)>& on_rank_0) {
-  {
-    GatheredState gathered(buffers, groups_);
-    if (communicator_.rank() == 0)
-      on_rank_0([&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
-        piece_();
-        return gathered.values(buffer, index);
-      });
-    else
-      gathered.serve();
-  }
-  communicator_.barrier();
+Saving::Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
+               std::chrono::milliseconds patience)
+    : config_(config), groups_(groups), say_(std::move(say)), patience_(patience) {}
+
+Saving::Saving(const spec::RunConfig& config, Communicator& communicator, Say say,
+               std::chrono::milliseconds patience)
+    : config_(config),
+      own_groups_(std::make_unique<LayoutGroups>(
+          communicator, spec::layout_of(spec::DataParallel::replicate, communicator.size()))),
+      groups_(*own_groups_),
+      say_(std::move(say)),
+      patience_(patience) {}
+
+void Saving::take_memory(const ParameterBuffers& buffers, std::int64_t free) {
+  if (!config_.checkpoint_asynchronous) return;
+  const checkpoint::Snapshot snapshot(buffers, writer_of(groups_));
+  const std::int64_t ranks = host_ranks(groups_.all()).here;
+  // Ranks of a host have about the same to write. What is left is for files that are read and written.
+  asynchronous_ = !on_any(groups_.all(), free < ranks * snapshot.bytes() / 4 * 5);
+  if (asynchronous_) return memory_.reserve(snapshot.bytes(), buffers.weights.device());
+  if (groups_.all().rank() == 0)
+    say_(Warning{.step = {},
+                 .code = "checkpoint_memory",
+                 .text = "steps will wait for each save (checkpoint.asynchronous = on): a host has less free "
+                         "memory than the copy of the state that would be written beside them, here " +
+                         spec::bytes(ranks * snapshot.bytes()) + ", and " + spec::bytes(free) + " are free"});
+}
+
+void Saving::tell(const checkpoint::Saved& saved, const spec::record::Checkpoint& event) {
+  failed_in_a_row_ = 0;
+  if (groups_.all().rank() != 0) return;
+  say_(event);
+  if (saved.not_removed)
+    say_(Warning{.step = event.step,
+                 .code = "not_removed",
+                 .text = saved.path + " is saved, but an older checkpoint could not be removed: " +
+                         *saved.not_removed + "; the next save tries again"});
+}
+
+void Saving::tell_failure(std::int64_t step, const std::string& text) {
+  failed_in_a_row_ = std::min<std::int64_t>(failed_in_a_row_ + 1, 20);
+  steps_until_made_up_ = std::int64_t{1} << (failed_in_a_row_ - 1);
+  if (groups_.all().rank() == 0)
+    say_(Warning{
+        .step = step, .code = "not_saved", .text = text + "; the run goes on and the next save tries again"});
+}
+
+std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state) {
+  return failure_of([&] {
+    const auto begin = std::chrono::steady_clock::now();
+    const checkpoint::Saved saved =
+        checkpoint::save(config_.directory, buffers, state, retention(), groups_, piece_);
+    const std::chrono::duration<double> delay = std::chrono::steady_clock::now() - begin;
+    tell(saved, {.step = state.step,
+                 .path = saved.path,
+                 .bytes = saved.bytes,
+                 .seconds = saved.seconds,
+                 .asynchronous = false,
+                 .copy_seconds = 0,
+                 .write_seconds = saved.seconds,
+                 .delay_seconds = delay.count(),
+                 .host_bytes = 0});
+  });
+}
+
+std::optional<std::string> Saving::failure_to_begin(const ParameterBuffers& buffers,
+                                                    const checkpoint::State& state) {
+  bool there = false;
+  auto failed = failure_of([&] {
+    auto save = std::make_unique<checkpoint::Save>(config_.directory, buffers, state, retention(), groups_);
+    there = save->there();
+    if (!there) beside_ = std::make_unique<SaveUnderWay>(std::move(save), buffers, memory_, groups_.all());
+  });
+  return there ? failure(buffers, state) : failed;
 }
 
 void Saving::on_the_way(const ParameterBuffers& buffers, const checkpoint::State& state) {
-  collectively(buffers, [&](const checkpoint::StateSource& source) {
-    if (const auto failed = failure(buffers, state, source))
-      say_(Warning{.step = state.step,
-                   .code = "not_saved",
-                   .text = *failed + "; the run goes on and the next save tries again"});
+  const auto begin = std::chrono::steady_clock::now();
+  if (beside_) wait_for_it();
+  steps_until_made_up_ = 0;  // by this one
+  const auto failed = asynchronous_ ? failure_to_begin(buffers, state) : failure(buffers, state);
+  if (failed) tell_failure(state.step, *failed);
+  if (beside_)
+    beside_->delayed(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+}
+
+void Saving::settle() {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::int64_t step = beside_->step();
+  bool ended = false;
+  const auto failed = failure_of([&] {
+    try {
+      ended = beside_->go_on();
+    } catch (...) {
+      beside_.reset();  // on all ranks: none writes any more
+      throw;
+    }
   });
+  if (failed) return tell_failure(step, *failed);
+  beside_->delayed(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  if (!ended) return;
+  const auto done = std::move(beside_);
+  tell(done->saved(), done->event());
+}
+
+void Saving::wait_for_it() {
+  while (beside_) {
+    beside_->await(piece_);
+    settle();
+  }
+}
+
+bool Saving::between_steps() {
+  if (beside_) settle();
+  if (steps_until_made_up_ == 0) return false;
+  return --steps_until_made_up_ == 0;
 }
 
 void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& state,
                      const StopSignal& stop) {
-  collectively(buffers, [&](const checkpoint::StateSource& source) {
-    const auto until = std::chrono::steady_clock::now() + patience_;
-    const int before = stop.received();
-    bool told = false;
-    while (const auto failed = failure(buffers, state, source)) {
-      piece_();
-      if (std::chrono::steady_clock::now() >= until || stop.received() != before)
-        throw UserError(ExitCode::io, *failed + "; " + way_out(state));
-      if (!std::exchange(told, true))
-        say_(Warning{.step = state.step,
-                     .code = "not_saved",
-                     .text = *failed + "; tried again for " +
-                             spec::duration(std::chrono::duration<double>(patience_).count()) +
-                             ": free space now, or press Ctrl-C to give up"});
-      std::this_thread::sleep_for(
-          std::min<std::chrono::milliseconds>(patience_, std::chrono::milliseconds(500)));
-    }
-  });
+  Communicator& all = groups_.all();
+  const auto until = std::chrono::steady_clock::now() + patience_;
+  const int before = stop.received();
+  if (beside_) wait_for_it();
+  bool told = false;
+  while (const auto failed = failure(buffers, state)) {
+    piece_();
+    if (on_any(all, std::chrono::steady_clock::now() >= until || stop.received() != before))
+      refuse_together(all, [&] { throw UserError(ExitCode::io, *failed + "; " + way_out(state)); });
+    if (!std::exchange(told, true) && all.rank() == 0)
+      say_(Warning{.step = state.step,
+                   .code = "not_saved",
+                   .text = *failed + "; tried again for " +
+                           spec::duration(std::chrono::duration<double>(patience_).count()) +
+                           ": free space now, or press Ctrl-C to give up"});
+    std::this_thread::sleep_for(
+        std::min<std::chrono::milliseconds>(patience_, std::chrono::milliseconds(500)));
+  }
 }
 
 std::string Saving::way_out(const checkpoint::State& state) const {

@@ -62,4 +62,18 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
   return event;
 }
 
+spec::record::SkippedStep skipped_event_of(const StepReport& report, std::int64_t skipped,
+                                           std::int64_t allowed) {
+  return {.step = report.step + 1,
+          .reason = report.not_finite,
+          .loss = report.result.cross_entropy,
+          .gradient_norm = report.result.gradient_norm,
+          .learning_rate = report.learning_rate,
+          .tokens = report.tokens,
+          .seconds = report.seconds + report.waited_for_save,
+          .sample_hash = spec::hexadecimal(report.sample_hash),
+          .skipped = skipped,
+          .allowed = allowed};
+}
+
 }  // namespace assay::impl::run

@@ -9,4 +9,8 @@ namespace assay::impl::run {
 /// have run that fast.
 spec::record::Step event_of(const StepReport& report, const spec::record::RunStart& start, at::Device device);
 
+/// Of a step that was skipped: `skipped` of the run so far, this one too, of at most `allowed`.
+spec::record::SkippedStep skipped_event_of(const StepReport& report, std::int64_t skipped,
+                                           std::int64_t allowed);
+
 }  // namespace assay::impl::run

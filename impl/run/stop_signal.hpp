@@ -2,9 +2,9 @@
 
 namespace assay::impl::run {
 
-/// While it lives, SIGINT, SIGTERM and SIGUSR1 ask the run to stop at the next step border instead of ending
-/// the process; a second one within the same process ends it at once with the signal's usual exit status. One
-/// at a time.
+/// While it lives, SIGINT, SIGTERM, SIGUSR1, SIGHUP (unless nohup has it ignored) and SIGPIPE ask the run to
+/// stop at the next step border instead of ending the process; a second SIGINT, SIGTERM or SIGUSR1 ends it at
+/// once with the signal's usual exit status. One at a time.
 class StopSignal {
  public:
   StopSignal();

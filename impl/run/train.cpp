@@ -12,13 +12,16 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/newest_whole.hpp"
+#include "impl/comm/refusal.hpp"
+#include "impl/generate/generate.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/last_words.hpp"
+#include "impl/run/profiling.hpp"
 #include "impl/run/run_log.hpp"
-#include "impl/run/sample_text.hpp"
 #include "impl/run/saving.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -74,16 +77,15 @@ class Run {
   /// Whether this start of the program has written to the record.
   bool recorded() const { return log_.opened(); }
 
-  int train() {
+  int train(const StopSignal& stop) {
     if (start_.complete()) return say_complete();
     const attention::Forced settled(start_.numerics.config.attention, device_);
     set_deterministic(start_.numerics.config.deterministic == spec::Determinism::on);
     use_threads(config_, communicator_);
     const auto disk = disk_warning(start_, rank_);
     log_.begin(open_record(start_, rank_), config_.directory);
-    if (communicator_.rank() == 0) log_.open(config_.log_every);
+    if (communicator_.rank() == 0) log_.open(config_.log_every, config_.log_tensorboard);
     record_what_the_watch_sees();
-    const StopSignal stop;  // before the run is known to anyone who could stop it
     try {
       say_start(disk);
       return train_steps(stop);
@@ -104,8 +106,9 @@ class Run {
     if (communicator_.rank() == 0)
       std::cerr << start_.resume->path << ": this run is complete: step " << start_.resume->state.step
                 << " of " << config_.steps << " is done; nothing was trained or written\n"
-                << "to go on, give it more steps: train.steps=" << 2 * config_.steps
-                << " (the learning rate then follows the longer schedule)" << std::endl;
+                << "to go on, give it more steps: train.steps=" << 2 * config_.steps << ", or `assay resume "
+                << config_.directory << " --change train.steps=" << 2 * config_.steps
+                << "` (the learning rate then follows the longer schedule)" << std::endl;
     return static_cast<int>(ExitCode::done);
   }
 
@@ -144,6 +147,7 @@ class Run {
     trainer_->report_to(row_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { row_.tick(); });
+    saving.take_memory(trainer_->buffers());
     if (start_.resume) {
       go_on_from(*start_.resume);
     } else {
@@ -153,6 +157,9 @@ class Run {
         log_.say(trainer_->import_weights(config_.weights));
       trainer_->start_after(0);
     }
+    first_step_ = trainer_->steps_done();
+    saved_at_ = std::chrono::steady_clock::now();
+    profiling_.emplace(config_.profile, config_.directory, static_cast<int>(communicator_.rank()), device_);
     std::optional<LastWords> last_words;
     // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
     constexpr std::chrono::milliseconds moment{700};
@@ -161,20 +168,27 @@ class Run {
           stop, [this] { log_.record_lost_peer(); }, moment);
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
-      const std::optional<StepReport> report = trainer_->step(stop.received() != 0);
+      const std::optional<StepReport> report = step_of(saving, stop);
       log_.enter(RunPart::other);
       if (!report) {
+        say_profile(profiling_->finish());
         if (last_words) last_words->not_needed();
         timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
+      say_profile(std::exchange(profile_, {}));
       const std::int64_t done = trainer_->steps_done();
       const bool best = validation_is_due(done) && validate() && config_.keep_best;
-      const bool save_is_due = config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0;
-      if ((save_is_due || best) && done < config_.steps)
-        waited_for_save_ = timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
+      const bool save_is_due =
+          report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
+      const bool made_up_for = saving.active() && look_after(saving);
+      if ((save_is_due || best || made_up_for) && done < config_.steps) {
+        waited_for_save_ += timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
+        saved_at_ = std::chrono::steady_clock::now();
+      }
     }
+    say_profile(profiling_->finish());
     if (last_words) last_words->not_needed();
     timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
     row_.enter(Doing::ending);
@@ -184,13 +198,46 @@ class Run {
     return log_.end(EndReason::done, ExitCode::done, {});
   }
 
-  void go_on_from(const ResumePoint& point) {
-    const checkpoint::State state = trainer_->load(point.path);
-    trainer_->start_after(state.step);
+  void go_on_from(ResumePoint& point) {
+    const checkpoint::State state = load_whole(point);
+    trainer_->start_after(state.step, state.skipped);
     if (start_.validation) lowest_loss_ = lowest_saved_loss();
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
       log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
+  }
+
+  /// What is damaged within a checkpoint is found as it is read: where the newest one of a folder was asked
+  /// for, the one before it is `point` then.
+  checkpoint::State load_whole(ResumePoint& point) {
+    for (;;) {
+      try {
+        const checkpoint::State state = trainer_->load(point.path);
+        say_passed_over(point);
+        return state;
+      } catch (const UserError& error) {
+        const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+        if (!on_all || error.code() != ExitCode::bad_data || point.path == config_.resume_path) throw;
+        std::vector<checkpoint::PassedOver> known = point.passed_over;
+        known.push_back({point.path, error.what()});
+        refuse_together(communicator_, [&] {
+          if (auto before = resume_point(start_.request, start_.data_files, known))
+            point = std::move(*before);
+        });
+      }
+    }
+  }
+
+  /// Those of this run's own folder make room for the steps that are done again.
+  void say_passed_over(const ResumePoint& point) {
+    if (communicator_.rank() != 0) return;
+    for (const checkpoint::PassedOver& each : point.passed_over) {
+      std::string text =
+          each.why + "; passed over, the run goes on after step " + std::to_string(point.state.step);
+      if (config_.resume == spec::Resume::automatic)
+        text += "; the damaged one is now " + checkpoint::set_aside(each.path);
+      log_.say(Warning{.step = {}, .code = "damaged_checkpoint", .text = text});
+    }
   }
 
   bool validation_is_due(std::int64_t done) const {
@@ -228,6 +275,57 @@ class Run {
     return std::isnan(lowest) ? std::nullopt : std::optional(lowest);
   }
 
+  /// Whether rank 0's clock asks for a save after the step that comes.
+  bool clock_asks() const {
+    const std::chrono::duration<double, std::ratio<60>> since = std::chrono::steady_clock::now() - saved_at_;
+    return config_.checkpoint_minutes > 0 && since.count() >= config_.checkpoint_minutes;
+  }
+
+  /// A step. A stop that was asked for during the start waits until the first one is done. Where an error
+  /// ends the step on all ranks, a save that is under way is of a good state, and is waited for; and where
+  /// the step has changed nothing, the state before it is saved.
+  std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
+    try {
+      const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
+      const std::int64_t number = trainer_->steps_done() + 1;
+      profiling_->begin(number);
+      auto report = trainer_->step(stops, clock_asks());
+      if (report) profile_ = profiling_->end(number);
+      return report;
+    } catch (const UserError& error) {
+      const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+      if (on_all) saving.finish();
+      const bool as_before = error.code() == ExitCode::non_finite || error.code() == ExitCode::bad_data;
+      if (on_all && as_before && trainer_->steps_done() > first_step_) save_before_bad_step(saving, stop);
+      throw;
+    }
+  }
+
+  void say_profile(const std::optional<Profile>& profile) {
+    if (const auto fault = profiling_->fault())
+      log_.say(Warning{.step = trainer_->steps_done(), .code = "profile", .text = *fault});
+    if (profile) log_.say(*profile);
+  }
+
+  /// What keeps it from being saved hides nothing: the error that ended the step is thrown on.
+  void save_before_bad_step(Saving& saving, const StopSignal& stop) {
+    try {
+      timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+    } catch (const UserError& error) {
+      log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = error.what()});
+    }
+  }
+
+  /// Of a save that goes on beside the steps, or failed: whether one is to be made up for now.
+  bool look_after(Saving& saving) {
+    log_.enter(RunPart::saves);
+    const auto begin = std::chrono::steady_clock::now();
+    const bool made_up_for = saving.between_steps();
+    waited_for_save_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    log_.enter(RunPart::other);
+    return made_up_for;
+  }
+
   /// Seconds that it took.
   double timed_save(const std::function<void()>& save) {
     row_.enter(Doing::checkpoint);
@@ -241,6 +339,8 @@ class Run {
 
   void keep(StepReport report) {
     report.waited_for_save = std::exchange(waited_for_save_, 0);
+    if (!report.not_finite.empty())
+      return log_.say(skipped_event_of(report, trainer_->skipped(), config_.max_skipped));
     const Step step = event_of(report, log_.start(), device_);
     log_.step(step);
     if (!std::exchange(memory_said_, true)) say_memory(report.step + 1);
@@ -272,6 +372,7 @@ class Run {
                             .data = start_.data_files,
                             .validation = {},
                             .model = spec::to_toml(start_.model)};
+    state.skipped = trainer_->skipped();
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
     return state;
@@ -284,22 +385,30 @@ class Run {
     LayoutGroups& groups = trainer_->groups();
     const bool of_all = groups.layout().shards_weights() || groups.expert().size() > 1;
     if (groups.data().rank() != 0 && !of_all) return;
-    // Each text is another shape: cuDNN would prepare a plan for every one of them.
-    const auto& backend = start_.numerics.config.attention;
-    const attention::Forced for_any_length(
-        backend == spec::AttentionBackend::cudnn ? spec::AttentionBackend::flash : backend, device_);
-    // All that take part go on with the first one's bytes: a text that ended on some alone would leave the
+    // All that take part go on with the first one's tokens: a text that ended on some alone would leave the
     // others in a collective.
     Communicator& together = of_all ? groups.all() : groups.tensor();
-    const auto agreed = [&](const std::string& drawn) {
-      const bool same_bits = groups.tensor().size() == 1 && groups.expert().size() == 1;
-      return same_bits ? drawn : together.all_gather(drawn).front();
-    };
-    const auto sentences = sample_sentences(trainer_->model(), config_.seed, config_.sample_sentences,
-                                            config_.sequence_length, device_, agreed);
+    generate::Hooks hooks;
+    if (groups.tensor().size() > 1 || groups.expert().size() > 1)
+      hooks.agreed = [&](const generate::Ids& drawn) {
+        const std::string bytes(drawn.begin(), drawn.end()), first = together.all_gather(bytes).front();
+        generate::Ids ids;
+        for (const char byte : first) ids.push_back(static_cast<unsigned char>(byte));
+        return ids;
+      };
+    // Each as if after a line end, with the one that ends it.
+    const auto texts = generate::generate(
+        trainer_->model(),
+        {.prompts = std::vector<generate::Ids>(static_cast<std::size_t>(config_.sample_sentences), {'\n'}),
+         .most = config_.sequence_length - 1,
+         .sampling = {.temperature = 1, .top_p = 1, .seed = config_.seed},
+         .ends = {'\n'},
+         .tensor_ranks = groups.tensor().size()},
+        hooks);
     Samples samples;
     samples.step = trainer_->steps_done();
-    for (const std::string& sentence : sentences) {
+    for (const generate::Ids& text : texts) {
+      const std::string sentence(text.begin(), text.end());
       // A sentence that was cut is judged as if it ended there.
       const auto judgement =
           spec::grammar::judge(spec::grammar::demo(), sentence.ends_with('\n') ? sentence : sentence + "\n");
@@ -334,25 +443,30 @@ class Run {
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
-  double waited_for_save_ = 0;           ///< by the step that comes next [s]
-  std::optional<Validation> validated_;  ///< last
-  std::optional<double> lowest_loss_;    ///< of the validations so far [nats per token]
+  std::optional<Profiling> profiling_;
+  std::optional<Profile> profile_;                  ///< that was not told yet
+  double waited_for_save_ = 0;                      ///< by the step that comes next [s]
+  std::optional<Validation> validated_;             ///< last
+  std::optional<double> lowest_loss_;               ///< of the validations so far [nats per token]
+  std::int64_t first_step_ = 0;                     ///< steps that were done when this start began to train
+  std::chrono::steady_clock::time_point saved_at_;  ///< or began to train
   bool warned_of_rate_ = false, memory_said_ = false;
 };
 
 }  // namespace
 
-int train(const std::function<spec::RunConfig()>& load,
+int train(const std::function<Request()>& load,
           const std::function<void(const std::string& folder)>& recorded) {
   keep_freed_memory();
-  spec::RunConfig config;
+  const StopSignal stop;  // before the run is known to anyone who could stop it
+  Request request;
   const auto settings = [&]() -> RankSettings {
-    config = load();
-    return {.device = config.device, .stall_seconds = config.stall_seconds};
+    request = load();
+    return {.device = request.config.device, .stall_seconds = request.config.stall_seconds};
   };
   return on_ranks(settings, [&](const Rank& rank) {
-    Run run(prepare(config, rank), rank);
-    const int code = run.train();
+    Run run(prepare(request, rank), rank);
+    const int code = run.train(stop);
     if (recorded && run.recorded()) recorded(run.folder());
     rank.take_leave();
     return code;

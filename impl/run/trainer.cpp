@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "impl/checkpoint/import_weights.hpp"
+#include "impl/comm/refusal.hpp"
+#include "impl/comm/traced_communicator.hpp"
 #include "impl/machine/host.hpp"
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/grouped_linear/grouped_linear.hpp"
@@ -71,9 +73,11 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       rank_model_(spec::tensor_model(model, config.tensor_ranks)),
       batch_(batch),
       device_(device),
-      communicator_(communicator),
+      traced_(config.profile.on() && communicator.size() > 1 ? make_traced_communicator(communicator)
+                                                             : nullptr),
+      communicator_(traced_ ? *traced_ : communicator),
       source_(std::move(source)),
-      groups_(communicator, layout_of(config, communicator), config.tensor_ranks,
+      groups_(communicator_, layout_of(config, communicator_), config.tensor_ranks,
               spec::kv_holders(model, config.tensor_ranks), config.expert_ranks),
       buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
                         groups_.tensor_rank(), groups_.expert_rank())),
@@ -120,7 +124,7 @@ spec::record::WeightsFrom Trainer::import_weights(const std::string& folder) {
 
 checkpoint::State Trainer::load(const std::string& path) {
   executor_.forget_captured();  // which would go on with twins of the weights before
-  checkpoint::State state = checkpoint::load(path, buffers_, communicator_);
+  checkpoint::State state = checkpoint::load(path, buffers_, groups_);
   parameters_->weights_changed();
   model_.weights_changed();
   return state;
@@ -137,8 +141,9 @@ std::vector<std::string> Trainer::new_notices() {
   return lines;
 }
 
-void Trainer::start_after(std::int64_t steps_done) {
+void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
   step_ = steps_done;
+  skipped_ = skipped;
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
@@ -146,36 +151,48 @@ void Trainer::start_after(std::int64_t steps_done) {
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
-std::optional<StepReport> Trainer::step(bool stop_requested) {
+std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested) {
   if (row_) row_->begin_step(step_ + 1);
   clock_.restart();
   clock_.enter(Phase::data_wait);
-  const data::StepBatches batches = loader_->next();
+  Asked asked{.stop = stop_requested, .save = save_requested};
+  data::StepBatches batches;
+  try {
+    batches = loader_->next();
+  } catch (const UserError&) {
+    asked.unread = std::current_exception();  // the other ranks would wait for this one
+  }
   StepInput input{.step = step_,
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,
-                  .micro_batches = staging_->take(batches),
-                  .tokens = batch_.tokens_per_step(config_.sequence_length).to_double()};
+                  .micro_batches = {},
+                  .tokens = batch_.tokens_per_step(config_.sequence_length).to_double(),
+                  .skipped = skipped_};
+  if (!asked.unread) input.micro_batches = staging_->take(batches);
   clock_.enter(Phase::reduce);
-  const auto valid_tokens = agree(batches, stop_requested);
-  if (!valid_tokens) return std::nullopt;
-  input.valid_tokens = static_cast<double>(*valid_tokens);
-  if (*valid_tokens == 0)
+  const auto agreed = agree(batches, asked);
+  if (!agreed) return std::nullopt;
+  input.valid_tokens = static_cast<double>(agreed->valid_tokens);
+  if (agreed->valid_tokens == 0)
     throw AgreedError(ExitCode::bad_data,
                       "step " + std::to_string(step_ + 1) +
                           " has no valid target in any sequence: the loss would be 0/0; look at the data");
 
   StepReport report{.step = step_,
-                    .result = run_and_count(input),
+                    .result = {},
                     .learning_rate = input.learning_rate,
                     .tokens = batch_.tokens_per_step(config_.sequence_length).to_int64(),
-                    .valid_tokens = *valid_tokens,
-                    .executed_flops = executed_flops_.value(),
+                    .valid_tokens = agreed->valid_tokens,
+                    .executed_flops = 0,
                     .seconds = 0,
                     .phases = {},
                     .sample_hash = batches.sample_hash,
                     .dropped_flops = 0,
-                    .weights_hash = compare_copies()};
+                    .weights_hash = {},
+                    .not_finite = {},
+                    .save = agreed->save};
+  run_or_skip(input, report);
+  report.weights_hash = compare_copies();
   if (const auto& routing = report.result.routing; routing && routing->dropped)
     report.dropped_flops = *routing->dropped * static_cast<double>(report.tokens) *
                            spec::exact_flops(model_spec_, config_.sequence_length)
@@ -195,20 +212,42 @@ ValidationLoss Trainer::validate(const data::ValidationSet& set) {
   });
 }
 
-std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, bool stop_requested) {
+void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
+  try {
+    report.result = run_and_count(input);
+    report.executed_flops = executed_flops_.value();
+  } catch (const NonFiniteError& error) {
+    if (config_.on_non_finite == spec::OnNonFinite::stop) throw;
+    if (skipped_ >= config_.max_skipped)
+      throw NonFiniteError(std::string(error.what()) + "; train.max_skipped = " +
+                               std::to_string(config_.max_skipped) + " steps were skipped before it",
+                           error.reason(), error.result());
+    ++skipped_;
+    report.result = error.result();
+    report.not_finite = error.reason();
+  }
+}
+
+std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, const Asked& asked) {
   // One small reduction of host numbers, by MPI or rank 0's store also where GPUs train (docs/many-gpus.md,
   // "Before each step"): NCCL's one stream may still gather weights for this step, which the host would then
   // wait for. The sums of the cut hash and of its square say whether the samples are the same everywhere.
   const std::int64_t cut = spec::data::cut_hash(batches.sample_hash);
-  const at::Tensor agreed = at::zeros({4}, at::kLong);
+  const at::Tensor agreed = at::zeros({6}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
   // Tensor ranks read the same sequences: one of them counts.
   if (groups_.tensor().rank() == 0)
     for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
-  number[1] = stop_requested ? 1 : 0;
+  number[1] = asked.stop ? 1 : 0;
   number[2] = cut;
   number[3] = cut * cut;
+  number[4] = asked.save && communicator_.rank() == 0 ? 1 : 0;
+  number[5] = asked.unread ? 1 : 0;
   communicator_.all_reduce_sum(agreed);
+  if (number[5] > 0)
+    refuse_together(communicator_, [&] {
+      if (asked.unread) std::rethrow_exception(asked.unread);
+    });
   if (!spec::data::all_the_same(number[2], number[3], communicator_.size())) {
     std::string hashes;
     for (const std::string& hash : communicator_.all_gather(std::to_string(batches.sample_hash)))
@@ -219,7 +258,7 @@ std::optional<std::int64_t> Trainer::agree(const data::StepBatches& batches, boo
                                          hashes);
   }
   if (number[1] > 0) return {};
-  return number[0];
+  return Agreed{.valid_tokens = number[0], .save = number[4] > 0};
 }
 
 std::string Trainer::compare_copies() {

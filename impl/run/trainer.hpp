@@ -1,5 +1,6 @@
 #pragma once
 // A run's state between steps: data, buffers, model, executor. One call of `step` is one optimizer step.
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -32,6 +33,8 @@ struct StepReport {
   std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
   double dropped_flops = 0;       ///< of tokens * FLOPs per token, those of choices that a capacity dropped
   std::string weights_hash;       ///< of the weights after the step where copies were compared, else empty
+  std::string not_finite = {};    ///< rank and tensor where the step was skipped for it, else empty
+  bool save = false;              ///< rank 0 asked for a save after it
 };
 
 class Trainer {
@@ -50,13 +53,17 @@ class Trainer {
   spec::record::WeightsFrom import_weights(const std::string& folder);
   /// Everything from a checkpoint. Errors: those of checkpoint::load.
   checkpoint::State load(const std::string& path);
-  /// Starts reading data for the step after `steps_done` optimizer steps. Before `step`, and again to go on
-  /// after a stop.
-  void start_after(std::int64_t steps_done);
+  /// Starts reading data for the step after `steps_done` optimizer steps, of which `skipped` were not finite.
+  /// Before `step`, and again to go on after a stop.
+  void start_after(std::int64_t steps_done, std::int64_t skipped = 0);
   /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
-  /// nothing, and nothing is trained: weights and `steps_done` are those of the step before. Errors:
-  /// NonFiniteError; AgreedError when ranks have drifted apart; those of the data.
-  std::optional<StepReport> step(bool stop_requested);
+  /// nothing, and nothing is trained: weights and `steps_done` are those of the step before.
+  /// `save_requested`: rank 0's alone counts, and is told to all. Errors, after which all is as before the
+  /// step: NonFiniteError, but for steps that may be skipped (train.on_non_finite); those of the data, on all
+  /// ranks. AgreedError when ranks have drifted apart.
+  std::optional<StepReport> step(bool stop_requested, bool save_requested = false);
+  /// Steps of the run that were not finite and changed nothing.
+  std::int64_t skipped() const { return skipped_; }
 
   /// The loss on `set`, between two steps, of which it changes nothing. Collective. Errors: as
   /// validation_loss.
@@ -75,9 +82,20 @@ class Trainer {
   std::int64_t steps_done() const { return step_; }
 
  private:
-  /// The sum over ranks of the counts of valid tokens; nothing when a rank was asked to stop. Errors:
-  /// AgreedError when ranks are to train on different samples.
-  std::optional<std::int64_t> agree(const data::StepBatches& batches, bool stop_requested);
+  /// What ranks tell each other before a step.
+  struct Asked {
+    bool stop = false, save = false;
+    std::exception_ptr unread = {};  ///< why this rank has no batches
+  };
+  struct Agreed {
+    std::int64_t valid_tokens = 0;  ///< of all ranks
+    bool save = false;              ///< rank 0 asks for it
+  };
+  /// Nothing when a rank was asked to stop. Errors: AgreedError when ranks are to train on different samples,
+  /// or one has none.
+  std::optional<Agreed> agree(const data::StepBatches& batches, const Asked& asked);
+  /// The executor's step, or that it was skipped.
+  void run_or_skip(const StepInput& input, StepReport& report);
   /// The hash of the weights where this step is one after which copies are compared, else nothing. Errors:
   /// AgreedError(bug) that names the ranks that hold others.
   std::string compare_copies();
@@ -90,6 +108,7 @@ class Trainer {
   const spec::ModelSpec rank_model_;  ///< what this tensor rank computes of it
   const spec::Batch batch_;
   const at::Device device_;
+  const std::unique_ptr<Communicator> traced_;  ///< in front of the one given, where steps are profiled
   Communicator& communicator_;
   std::shared_ptr<const data::SampleSource> source_;
   LayoutGroups groups_;
@@ -101,7 +120,7 @@ class Trainer {
   const std::vector<spec::Action> actions_;
   std::unique_ptr<DeviceStaging> staging_;
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
-  std::int64_t step_ = 0;
+  std::int64_t step_ = 0, skipped_ = 0;
   std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
   Row* row_ = nullptr;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks

@@ -117,6 +117,61 @@ std::optional<Warning> record_waits_warning(std::size_t waiting, const std::stri
       .text = path + ": the disk is full; the record is kept in memory and written once it has room"};
 }
 
+void NormHistory::add(double norm) {
+  if (!(norm > 0) || !std::isfinite(norm)) return;
+  const int bin = static_cast<int>(std::floor(per_octave * std::log2(norm))) + per_octave * octaves / 2;
+  ++counts_[static_cast<std::size_t>(std::clamp(bin, 0, per_octave * octaves - 1))];
+  ++count_;
+}
+
+std::optional<double> NormHistory::median() const {
+  std::int64_t below = 0;
+  for (std::size_t bin = 0; bin < counts_.size(); ++bin) {
+    below += counts_[bin];
+    if (2 * below > count_)
+      return std::exp2((static_cast<double>(bin) + 0.5 - per_octave * octaves / 2.0) / per_octave);
+  }
+  return {};
+}
+
+std::optional<Warning> final_loss_warning(const spec::record::RunEnd& end,
+                                          const spec::record::RunStart& start) {
+  constexpr std::int64_t enough_steps = 20;
+  constexpr double most_deviations = 4;
+  if (!end.final_loss || start.vocab < 2) return {};
+  const double uniform = std::log(static_cast<double>(start.vocab));
+  if (!(*end.final_loss > uniform)) return {};
+  // A run of a few steps ends where it began: an untrained model is a little worse than a uniform guess.
+  const auto& expected = start.expected_first_loss;
+  const bool worse_than_untrained =
+      expected && *end.final_loss > expected->mean + most_deviations * expected->standard_deviation;
+  if (end.steps < enough_steps && !worse_than_untrained) return {};
+  return Warning{.step = {},
+                 .code = "final_loss",
+                 .text = "the final loss is " + spec::fixed(*end.final_loss, 4) +
+                         ", and a uniform guess has log V = " + spec::fixed(uniform, 4) +
+                         ": this run has learned nothing, or has lost it again; look at where its curve "
+                         "turns, and try a lower optimizer.learning_rate, a longer schedule.warmup_steps "
+                         "or a lower optimizer.clip"};
+}
+
+std::optional<Warning> exploded_norm_warning(const std::vector<spec::record::Step>& last,
+                                             const NormHistory& all) {
+  constexpr std::int64_t enough_steps = 50;
+  constexpr double exploded = 10;
+  const auto median = all.median();
+  if (last.empty() || all.count() < enough_steps || !median) return {};
+  double mean = 0;
+  for (const auto& step : last) mean += step.gradient_norm / static_cast<double>(last.size());
+  if (!(mean > exploded * *median)) return {};
+  return Warning{.step = last.back().step,
+                 .code = "gradient_norm",
+                 .text = "the gradient norm ends at " + spec::scientific(mean, 2) + " (mean of the last " +
+                         std::to_string(last.size()) + " steps), " + spec::fixed(mean / *median, 0) +
+                         " times the run's median: training is unstable; "
+                         "resume from an earlier checkpoint with a lower optimizer.learning_rate"};
+}
+
 Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now, std::int64_t done) {
   return {.step = done + 1,
           .code = "longer_schedule",

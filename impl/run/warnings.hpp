@@ -1,7 +1,9 @@
 #pragma once
 // What a run warns of while it trains: each text a function of what was measured and what was expected of it.
 // Nothing where all is as it should be.
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +34,30 @@ std::optional<spec::record::Warning> numa_warning(const spec::record::RunStart& 
 
 /// `waiting` bytes of the record at `path` were not taken by a full disk.
 std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path);
+
+/// How often gradient norms of which size were seen: it stays as large as it is, however long a run.
+class NormHistory {
+ public:
+  void add(double norm);
+  std::int64_t count() const { return count_; }
+  /// To within 10 %; nothing where none was finite.
+  std::optional<double> median() const;
+
+ private:
+  static constexpr int per_octave = 4, octaves = 128;
+  std::array<std::int64_t, static_cast<std::size_t>(per_octave) * octaves> counts_{};
+  std::int64_t count_ = 0;
+};
+
+/// `end` says a final loss above log V, and the steps before were enough to be below it, or it is above what
+/// is expected of an untrained model, too.
+std::optional<spec::record::Warning> final_loss_warning(const spec::record::RunEnd& end,
+                                                        const spec::record::RunStart& start);
+
+/// The mean gradient norm of the `last` steps is over ten times the median of all, of which there are enough
+/// to tell.
+std::optional<spec::record::Warning> exploded_norm_warning(const std::vector<spec::record::Step>& last,
+                                                           const NormHistory& all);
 
 /// More steps are another schedule: the `done` steps before were trained as if the old end were the end.
 spec::record::Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now,

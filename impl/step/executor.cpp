@@ -159,7 +159,7 @@ void Executor::begin(const StepInput& input) {
   activations_.assign(input.micro_batches.size(), {});
   shares_of_.assign(input.micro_batches.size(), {});
   const UpdateNumbers numbers =
-      update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1);
+      update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1 - input.skipped);
   auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
   number[0] = input.valid_tokens;
   number[1] = input.tokens;
@@ -172,6 +172,7 @@ void Executor::begin(const StepInput& input) {
 
 void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::forward);
+  const metrics::Range range([&] { return "micro-batch " + std::to_string(micro_batch + 1); });
   const TokenBatch& batch = input.micro_batches.at(micro_batch);
   if (captured_) {
     copy_batch(captured_batch_, batch);
@@ -220,6 +221,7 @@ void Executor::add_routing(const Loss& loss) {
 
 void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   clock_.enter(Phase::backward);
+  const metrics::Range range([&] { return "micro-batch " + std::to_string(micro_batch + 1); });
   if (captured_) {
     TORCH_CHECK(in_captured_batch_ == micro_batch, "a captured backward follows its own forward");
     return replay_part(StepPart::backward);
@@ -305,7 +307,11 @@ std::vector<std::string> Executor::new_notices() { return std::exchange(notices_
 
 void Executor::check_capture(const StepInput& input) {
   // Ops that are timed are called one by one.
-  if (captured_ && metrics::ops_are_timed()) forget_captured();
+  if (captured_ && metrics::ops_are_timed()) {
+    notices_.push_back("step " + std::to_string(input.step + 1) +
+                       " is profiled: it runs op by op, as all steps do until the profile is done");
+    forget_captured();
+  }
   const auto fit = [&](const Documents& documents) {
     return std::all_of(input.micro_batches.begin(), input.micro_batches.end(), [&](const TokenBatch& batch) {
       return same_sizes(batch.documents.offsets, documents.offsets);
@@ -419,16 +425,18 @@ void Executor::refuse_non_finite(const StepInput& input, const std::vector<Actio
   if (!std::isfinite(local_loss)) mine = "loss is " + std::to_string(local_loss);
   if (!gradient.empty()) mine += (mine.empty() ? "" : ", ") + ("gradient of " + gradient + " is not finite");
 
-  std::string message = "not finite at step " + std::to_string(input.step + 1) + ":";
+  std::string reason;
   const std::vector<std::string> all = groups_.all().all_gather(mine);
   for (std::size_t rank = 0; rank < all.size(); ++rank)
-    if (!all[rank].empty()) message += " rank " + std::to_string(rank) + ": " + all[rank] + ";";
+    if (!all[rank].empty())
+      reason += (reason.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": " + all[rank];
   if (std::all_of(all.begin(), all.end(), [](const std::string& rank) { return rank.empty(); }))
-    message += " " + no_rank_alone() + ";";
+    reason = no_rank_alone();
   throw NonFiniteError(
-      message +
-      " stopped before the update, weights are those after the step before; look at the learning "
-      "rate, the clip setting and the data of this step (sample_hash in the record)");
+      "not finite at step " + std::to_string(input.step + 1) + ": " + reason +
+          "; stopped before the update, weights are those after the step before; look at the learning "
+          "rate, the clip setting and the data of this step (sample_hash in the record)",
+      reason, result_);
 }
 
 }  // namespace assay::impl::run

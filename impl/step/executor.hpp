@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "impl/metrics/executed_flops.hpp"
@@ -27,6 +28,7 @@ struct StepInput {
   double valid_tokens;                    ///< over all micro-batches and ranks
   std::vector<TokenBatch> micro_batches;  ///< of this rank
   double tokens = 1;                      ///< valid or not, over all micro-batches and ranks
+  std::int64_t skipped = 0;               ///< earlier steps that updated nothing
 };
 
 /// What a step's tokens did in the routers of its sparse layers (spec/ops/load_balancing.md).
@@ -59,11 +61,21 @@ struct StepSettings {
   double capacity = 0;            ///< factor that limits the rows of an expert; 0: none is dropped
 };
 
-/// A loss or gradient norm is NaN or infinite. Thrown before the update, on every rank alike; the message
-/// names step, rank and tensor. Parameters and optimizer state are those after the previous step.
+/// A loss or gradient norm is NaN or infinite. Thrown on every rank alike; the message names step, rank and
+/// tensor. Parameters, moments and router biases are those after the previous step, bit for bit: a step may
+/// follow that trains on.
 class NonFiniteError : public AgreedError {
  public:
-  explicit NonFiniteError(const std::string& message) : AgreedError(ExitCode::non_finite, message) {}
+  /// `reason`: rank and tensor; `result`: what the step measured.
+  NonFiniteError(const std::string& message, std::string reason, const StepResult& result)
+      : AgreedError(ExitCode::non_finite, message), reason_(std::move(reason)), result_(result) {}
+
+  const std::string& reason() const { return reason_; }
+  const StepResult& result() const { return result_; }
+
+ private:
+  std::string reason_;
+  StepResult result_;
 };
 
 class Executor {

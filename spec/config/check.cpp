@@ -24,16 +24,6 @@ void check_batch(const RunConfig& config) {
   });
 }
 
-void check_data(const RunConfig& config) {
-  // config_c3
-  require(config.data_paths.empty() || !config.data_dtype.empty(), "config_c3", [] {
-    return std::string(
-        "data.paths is given without data.dtype: raw token files do not say their own type; set data.dtype "
-        "to "
-        "\"uint16\" or \"uint32\"");
-  });
-}
-
 void check_validation(const RunConfig& config) {
   // config_c37
   require(config.eval_share == 0 || config.eval_paths.empty(), "config_c37", [&] {
@@ -103,12 +93,18 @@ void check_capacity(const RunConfig& config) {
   });
 }
 
-void check_unread(const RunConfig& config) {
+/// At its default, or a value that switches off what is not there.
+bool asks_for_nothing(const Key& key, const RunConfig& config) {
   static const RunConfig defaults;
+  const Value value = key.get(config);
+  return value == key.get(defaults) || value == key.neutral;
+}
+
+void check_unread(const RunConfig& config) {
   for (const Key& key : keys()) {
     // config_c6
-    require(key.is_read(config) || key.get(config) == key.get(defaults), "config_c6", [&] {
-      return key.name + " = " + shown(key.get(config)) + " would not be read: it counts only when " +
+    require(key.is_read(config) || asks_for_nothing(key, config), "config_c6", [&] {
+      return key.name + " = " + shown(key.get(config)) + " has no effect here: it is read only when " +
              key.condition + "; leave it out";
     });
   }
@@ -149,7 +145,6 @@ void check(const RunConfig& config) {
   RunConfig scratch = config;
   for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
   check_batch(config);
-  check_data(config);
   check_validation(config);
   check_schedule(config);
   check_resume(config);
@@ -193,23 +188,21 @@ void check(const RunConfig& config, const ModelSpec& model) {
     return "data.end_of_document = " + std::to_string(config.end_of_document) +
            " is not in the vocabulary of " + model.name + ", " + std::to_string(model.vocab) + " entries";
   });
-  static const RunConfig defaults;
   for (const char* name :
        {"experts.balance", "experts.balance_over", "experts.router_z", "experts.capacity"}) {
     const Key& key = *find_key(name);
     // config_c16
-    require(model.experts || key.get(config) == key.get(defaults), "config_c16", [&] {
-      return key.name + " = " + shown(key.get(config)) + " would not be read: " + model.name +
+    require(model.experts || asks_for_nothing(key, config), "config_c16", [&] {
+      return key.name + " = " + shown(key.get(config)) + " has no effect here: " + model.name +
              " has no experts; leave it out";
     });
   }
   const Key& rate = *find_key("experts.bias_rate");
   // config_c29
-  require((model.experts && model.experts->router_bias) || rate.get(config) == rate.get(defaults),
-          "config_c29", [&] {
-            return rate.name + " = " + shown(rate.get(config)) + " would not be read: " + model.name +
-                   " has no router bias; leave it out";
-          });
+  require((model.experts && model.experts->router_bias) || asks_for_nothing(rate, config), "config_c29", [&] {
+    return rate.name + " = " + shown(rate.get(config)) + " has no effect here: " + model.name +
+           " has no router bias; leave it out";
+  });
   linear_precision(config, model);
 }
 

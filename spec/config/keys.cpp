@@ -1,7 +1,10 @@
 #include "spec/config/keys.hpp"
 
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <optional>
 
 #include "spec/error.hpp"
 
@@ -10,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMany = 1'000'000'000;       // sequences, tokens of one sequence, threads
 constexpr std::int64_t kSteps = 1'000'000'000'000;  // steps, samples
+constexpr std::int64_t most_profiled_steps = 100;   // traces are large
 constexpr std::int64_t kInt64 = std::numeric_limits<std::int64_t>::max();
 
 [[noreturn]] void refuse(const Key& key, const Value& value) {
@@ -130,6 +134,42 @@ Key list(std::string name, std::vector<std::string> RunConfig::*member, std::str
   return key;
 }
 
+/// Two step numbers; an empty list stands for none.
+std::optional<StepWindow> step_window(const std::vector<std::string>& entries) {
+  if (entries.empty()) return StepWindow();
+  const auto step = [](const std::string& text) -> std::int64_t {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? number : 0;
+  };
+  if (entries.size() != 2) return {};
+  const StepWindow window{.first = step(entries[0]), .last = step(entries[1])};
+  const bool holds = window.first >= 1 && window.last >= window.first && window.last <= kSteps &&
+                     window.last - window.first < most_profiled_steps;
+  return holds ? std::optional(window) : std::nullopt;
+}
+
+Key profiled_steps() {
+  Key key =
+      named("profile.steps", KeyType::list, "[steps]",
+            "First and last step of those that are traced, [12, 14]: a trace that Perfetto and Chrome open, "
+            "NVTX ranges, and a table of op times, in profile/ in run.directory; empty: none");
+  key.range = "empty, or two steps in order, at most " + std::to_string(most_profiled_steps) + " of them";
+  key.get = [](const RunConfig& config) {
+    std::vector<std::string> entries;
+    if (config.profile.on())
+      entries = {std::to_string(config.profile.first), std::to_string(config.profile.last)};
+    return Value(entries);
+  };
+  guard(
+      key,
+      [](const Value& value) { return step_window(std::get<std::vector<std::string>>(value)).has_value(); },
+      [](RunConfig& config, const Value& value) {
+        config.profile = *step_window(std::get<std::vector<std::string>>(value));
+      });
+  return key;
+}
+
 /// "never", "auto", or the path of a checkpoint.
 Key resume() {
   Key key =
@@ -152,7 +192,8 @@ Key resume() {
 }
 
 Key data_dtype() {
-  Key key = named("data.dtype", KeyType::choice, "", "Type of the token ids in the files, little-endian");
+  Key key = named("data.dtype", KeyType::choice, "",
+                  "Type of the ids in raw token files, little-endian; other formats know theirs");
   key.choices = {"uint16", "uint32"};
   key.range = "one of \"uint16\", \"uint32\"";
   key.get = [](const RunConfig& config) { return Value(config.data_dtype); };
@@ -189,6 +230,11 @@ Key when(std::string condition, bool (*is_read)(const RunConfig&), Key key) {
   return key;
 }
 
+Key neutral_at(Value value, Key key) {
+  key.neutral = std::move(value);
+  return key;
+}
+
 Key derived(std::string how, Key key) {
   key.derived = std::move(how);
   return key;
@@ -201,6 +247,7 @@ bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::b
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
+bool skips(const RunConfig& config) { return config.on_non_finite == OnNonFinite::skip; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
 void add_model_and_data(std::vector<Key>& all) {
@@ -221,7 +268,9 @@ void add_model_and_data(std::vector<Key>& all) {
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
   all.push_back(
-      list("data.paths", &C::data_paths, "Files of raw token ids; empty: text of the built-in grammar"));
+      list("data.paths", &C::data_paths,
+           "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
+           "built-in grammar"));
   all.push_back(when("data.paths is given", reads_files, data_dtype()));
   all.push_back(when(
       "data.paths is given", reads_files,
@@ -240,8 +289,8 @@ void add_validation(std::vector<Key>& all) {
   using C = RunConfig;
   all.push_back(when("data.paths is given", reads_files,
                      list("eval.paths", &C::eval_paths,
-                          "Files of raw token ids on which the run is validated, of the type and with the "
-                          "document ends of data.paths; empty: none")));
+                          "Files of token ids on which the run is validated, with the document ends of "
+                          "data.paths; raw ones of its type; empty: none")));
   all.push_back(number("eval.share", &C::eval_share, "[0, 1)", "",
                        "Share of the data's samples, chosen by a hash of their numbers, that is held out of "
                        "training and on which the run is validated; 0: none"));
@@ -251,8 +300,10 @@ void add_validation(std::vector<Key>& all) {
   all.push_back(
       validating(integer("eval.every", &C::eval_every, 0, kSteps, "[steps]",
                          "Steps between validations: forward alone, no part of a step's time; 0: none")));
-  all.push_back(validating(choice<bool>("eval.at_end", &C::eval_at_end, {{"off", false}, {"on", true}},
-                                        "Whether the run is validated after its last step")));
+  all.push_back(
+      neutral_at(Value(std::string("off")),
+                 validating(choice<bool>("eval.at_end", &C::eval_at_end, {{"off", false}, {"on", true}},
+                                         "Whether the run is validated after its last step"))));
 }
 
 void add_training(std::vector<Key>& all) {
@@ -260,6 +311,13 @@ void add_training(std::vector<Key>& all) {
   all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
   all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
                         "Seed of initial weights, sample order and sampled text"));
+  all.push_back(choice<OnNonFinite>(
+      "train.on_non_finite", &C::on_non_finite, {{"stop", OnNonFinite::stop}, {"skip", OnNonFinite::skip}},
+      "What becomes of a step whose loss or gradient is not finite: stop saves the state before it and "
+      "ends the run; skip leaves weights and optimizer as they were and goes on with the next step"));
+  all.push_back(when("train.on_non_finite is \"skip\"", skips,
+                     integer("train.max_skipped", &C::max_skipped, 1, kSteps, "[steps]",
+                             "Steps that the whole run may skip; the next one that is not finite ends it")));
   all.push_back(
       number("optimizer.learning_rate", &C::learning_rate, "> 0", "", "Peak learning rate of AdamW"));
   all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
@@ -278,18 +336,21 @@ void add_training(std::vector<Key>& all) {
                          "rounded stochastically")));
   all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
-  all.push_back(
+  all.push_back(neutral_at(
+      Value(0.0),
       number("experts.balance", &C::balance, ">= 0", "",
              "Coefficient of the balance loss of routers, summed over layers; counts only for models "
-             "with experts"));
+             "with experts")));
   all.push_back(choice<load_balancing::Form>(
       "experts.balance_over", &C::balance_over,
       {{"sequence", load_balancing::Form::sequence}, {"global_batch", load_balancing::Form::running}},
       "Tokens over which the balance loss compares the loads of experts: each sequence's, or all that the "
       "step's micro-batches of all ranks had so far; counts only for models with experts"));
-  all.push_back(number("experts.bias_rate", &C::bias_rate, ">= 0", "",
-                       "By how much a step raises the router bias of experts below the mean load, and lowers "
-                       "that of the others; counts only for models with a router bias"));
+  all.push_back(neutral_at(
+      Value(0.0),
+      number("experts.bias_rate", &C::bias_rate, ">= 0", "",
+             "By how much a step raises the router bias of experts below the mean load, and lowers "
+             "that of the others; counts only for models with a router bias")));
   all.push_back(number("experts.capacity", &C::capacity, ">= 0", "",
                        "Rows that an expert takes of a sequence at most, over their mean; later ones are "
                        "dropped, and their share recorded. 0: none is; else at least 1; counts only for "
@@ -304,10 +365,11 @@ void add_training(std::vector<Key>& all) {
       "Learning rate after warm-up: constant, half a cosine, or warm-up, stable, decay"));
   all.push_back(derived("8 % of train.steps", integer("schedule.warmup_steps", &C::warmup_steps, 0, kSteps,
                                                       "[steps]", "Steps of the linear warm-up")));
-  all.push_back(
-      when("schedule.kind is \"wsd\"", is_wsd,
-           derived("32 % of train.steps", integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
-                                                  "[steps]", "Steps of the decay at the end"))));
+  all.push_back(when(
+      "schedule.kind is \"wsd\"", is_wsd,
+      neutral_at(Value(std::int64_t{0}),
+                 derived("32 % of train.steps", integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
+                                                        "[steps]", "Steps of the decay at the end")))));
   all.push_back(
       when("schedule.kind is \"wsd\"", is_wsd,
            choice<DecayShape>("schedule.decay_shape", &C::decay_shape,
@@ -406,9 +468,16 @@ void add_machine_and_run(std::vector<Key>& all) {
       derived("runs/ and the model's name",
               text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));
   all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",
-                        "Steps between checkpoints; 0: only at the end and when stopped"));
+                        "Steps between checkpoints; 0: only by checkpoint.minutes, at the end and when "
+                        "stopped"));
+  all.push_back(number("checkpoint.minutes", &C::checkpoint_minutes, ">= 0", "[min]",
+                       "Time after which a run that has not saved saves, by rank 0's clock; 0: never"));
   all.push_back(integer("checkpoint.keep", &C::checkpoint_keep, 1, 1'000'000, "[checkpoints]",
                         "Newest committed checkpoints that are kept"));
+  all.push_back(choice<bool>(
+      "checkpoint.asynchronous", &C::checkpoint_asynchronous, {{"off", false}, {"on", true}},
+      "Whether steps go on while a checkpoint is written: the state is copied to the host first, which takes "
+      "memory of its size there, shared among the ranks; off, or where the host lacks it: steps wait"));
   all.push_back(validating(choice<bool>(
       "checkpoint.keep_best", &C::keep_best, {{"off", false}, {"on", true}},
       "Whether the run is saved whenever its validation loss is the lowest so far, and that checkpoint is "
@@ -416,9 +485,14 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(resume());
   all.push_back(integer("log.every", &C::log_every, 1, kSteps, "[steps]",
                         "Steps between printed lines; the record has every step"));
+  all.push_back(choice<bool>("log.tensorboard", &C::log_tensorboard, {{"off", false}, {"on", true}},
+                             "Whether event files for TensorBoard are written to run.directory: what the "
+                             "record has of steps and validations, as curves"));
+  all.push_back(profiled_steps());
   all.push_back(when("data.paths is empty", reads_grammar,
-                     integer("sample.sentences", &C::sample_sentences, 0, 1'000'000, "[sentences]",
-                             "Sentences sampled at the end and judged by the grammar; 0: none")));
+                     neutral_at(Value(std::int64_t{0}),
+                                integer("sample.sentences", &C::sample_sentences, 0, 1'000'000, "[sentences]",
+                                        "Sentences sampled at the end and judged by the grammar; 0: none"))));
 }
 
 }  // namespace

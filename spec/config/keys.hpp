@@ -2,6 +2,7 @@
 // The one table of settings: name, type, unit, range, meaning and field of RunConfig. Loading, checks,
 // --dump-config, shell completion, docs/configuration.md and the run record all read it.
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ struct Key {
   /// `value` holds the alternative that belongs to `type`. Errors: SpecError config_c1 outside the range.
   std::function<void(RunConfig&, const Value&)> set;
   std::function<bool(const RunConfig&)> is_read = [](const RunConfig&) { return true; };
+  std::optional<Value> neutral = {};  ///< asks for nothing, so that it is no mistake where it is not read
 };
 
 /// All keys, grouped by their first word, in the order of the documentation.

@@ -1,5 +1,6 @@
 #include "spec/config/load.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -43,6 +44,10 @@ std::string initials(const std::string& key) {
 [[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
   if (const RemovedKey* removed = find_removed_key(name))
     refuse(where, "the setting \"" + name + "\" is gone: " + std::string(removed->reason) + "; leave it out");
+  if (counts_ranks(name))
+    refuse(where,
+           "the number of ranks, one a GPU, is no setting: give `assay train --ranks N`, or start "
+           "assay-train by a launcher (mpirun, srun, torchrun)");
   std::string group;
   for (const Key& key : keys())
     if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;
@@ -62,8 +67,12 @@ std::string initials(const std::string& key) {
 std::optional<std::vector<std::string>> texts(Item item) {
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < item.size(); ++i) {
-    if (!item[i].is(Kind::text)) return std::nullopt;
-    entries.push_back(item[i].text());
+    if (item[i].is(Kind::integer))
+      entries.push_back(std::to_string(item[i].integer()));
+    else if (item[i].is(Kind::text))
+      entries.push_back(item[i].text());
+    else
+      return std::nullopt;
   }
   return entries;
 }
@@ -214,6 +223,12 @@ RunConfig assemble(const Assignments& given) {
 
 }  // namespace
 
+bool counts_ranks(const std::string& name) {
+  constexpr std::string_view names[] = {"gpus",  "num_gpus",   "n_gpus",  "ngpus",         "nproc_per_node",
+                                        "nproc", "world_size", "devices", "num_processes", "ranks"};
+  return std::ranges::find(names, name.substr(name.rfind('.') + 1)) != std::end(names);
+}
+
 std::optional<std::string> key_called(const std::string& name) {
   // Of nanoGPT, Megatron-LM, torchtitan, DeepSpeed, Hugging Face and common command lines.
   static const std::map<std::string_view, std::string_view> elsewhere = {
@@ -248,6 +263,9 @@ std::optional<std::string> key_called(const std::string& name) {
       {"max_iters", "train.steps"},
       {"train_iters", "train.steps"},
       {"max_steps", "train.steps"},
+      {"num_steps", "train.steps"},
+      {"total_steps", "train.steps"},
+      {"training_steps", "train.steps"},
       {"iterations", "train.steps"},
       {"max_lr", "optimizer.learning_rate"},
       {"min_lr", "schedule.final_ratio"},
@@ -328,9 +346,11 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
   return assemble(given);
 }
 
-RunConfig load_dump(std::string_view toml, const std::string& origin) {
+RunConfig load_dump(std::string_view toml, const std::string& origin,
+                    const std::vector<std::string>& overrides) {
   Assignments given;
   collect(parse_toml(toml, origin).root(), "", Removed::skipped, given);
+  for (const std::string& argument : overrides) collect_override(argument, given);
   return assemble(given);
 }
 

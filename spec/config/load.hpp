@@ -22,7 +22,11 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
 
 /// The settings that this or an earlier version wrote by dump_toml, as into a checkpoint. Removed settings
 /// (removed_keys), which load and load_text refuse, are skipped.
-RunConfig load_dump(std::string_view toml, const std::string& origin);
+RunConfig load_dump(std::string_view toml, const std::string& origin,
+                    const std::vector<std::string>& overrides = {});
+
+/// Whether `name`, as other trainers or launchers have it ("gpus", "nproc_per_node"), is the number of ranks.
+bool counts_ranks(const std::string& name);
 
 /// The setting whose last word is that of `name`, or for which other trainers have it: "parallel.steps" finds
 /// train.steps, "tp" and "parallel.tensor_parallel_size" find parallel.tensor.

@@ -2,6 +2,7 @@
 // Every setting of a training run, typed. The table of keys behind it (spec/config/keys.hpp) is the only
 // source of a setting's name, default, range and meaning; parsing, --dump-config, completion
 // and the docs read it.
+#include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -24,6 +25,16 @@ enum class Determinism { automatic, off, on };
 /// When FP8 twins of weights are made; automatic: with each update where they fit in memory.
 enum class TwinsMade { automatic, step, use };
 enum class Resume { never, automatic, path };
+/// What becomes of a step whose loss or gradient is not finite.
+enum class OnNonFinite { stop, skip };
+
+/// Steps from `first` to `last`, both of them, counted from 1; none where first is 0.
+struct StepWindow {
+  std::int64_t first = 0, last = 0;
+  bool on() const { return first > 0; }
+  bool holds(std::int64_t step) const { return on() && step >= first && step <= last; }
+  bool operator==(const StepWindow&) const = default;
+};
 
 struct RunConfig {
   // model
@@ -38,7 +49,7 @@ struct RunConfig {
 
   // data
   std::vector<std::string> data_paths;     ///< empty: the grammar
-  std::string data_dtype;                  ///< "uint16" or "uint32", stated whenever data_paths is
+  std::string data_dtype;                  ///< of raw ids: "uint16" or "uint32"; "": the files say it
   std::int64_t end_of_document = -1;       ///< id that ends a document; -1: one document per sequence
   std::int64_t prefetch = 2;               ///< optimizer steps read ahead
   std::int64_t grammar_samples = 1 << 20;  ///< distinct samples of the grammar's text per epoch
@@ -59,7 +70,9 @@ struct RunConfig {
   double balance = 0.01, router_z = 0;  ///< coefficients of the routers' losses, with experts
   load_balancing::Form balance_over = load_balancing::Form::sequence;  ///< or running
   double bias_rate = 0.001;  ///< by which routers' biases move in a step, where the model has them
-  double capacity = 0;       ///< times the mean rows of an expert in a sequence are its most; 0: none dropped
+  OnNonFinite on_non_finite = OnNonFinite::stop;
+  std::int64_t max_skipped = 10;  ///< steps that the whole run may skip
+  double capacity = 0;  ///< times the mean rows of an expert in a sequence are its most; 0: none dropped
 
   // schedule
   ScheduleKind schedule = ScheduleKind::wsd;
@@ -93,12 +106,16 @@ struct RunConfig {
 
   // run folder, checkpoints, log
   std::string directory = "runs/tiny-llama";
-  std::int64_t checkpoint_every = 0;  ///< steps; 0: only at the end or on a stop
+  std::int64_t checkpoint_every = 0;  ///< steps; 0: only by the clock, at the end or on a stop
+  double checkpoint_minutes = 30;     ///< since the last save or the start; 0: not by the clock
   std::int64_t checkpoint_keep = 2;
-  bool keep_best = false;  ///< beside these the checkpoint of the lowest validation loss
+  bool keep_best = false;               ///< beside these the checkpoint of the lowest validation loss
+  bool checkpoint_asynchronous = true;  ///< steps go on while a checkpoint is written
   Resume resume = Resume::never;
   std::string resume_path;
   std::int64_t log_every = 1;          ///< steps between printed lines; the record has every step
+  bool log_tensorboard = false;        ///< event files for TensorBoard in the run's folder
+  StepWindow profile;                  ///< steps that are traced
   std::int64_t sample_sentences = 32;  ///< sampled at the end when the data is the grammar; 0: none
 
   bool operator==(const RunConfig&) const = default;
@@ -117,7 +134,7 @@ inline bool validates(const RunConfig& config) { return config.eval_share > 0 ||
 /// accumulation), at least 1. Whether it divides is the business of spec/batch.
 inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
   if (config.micro > 0) return config.micro;
-  return config.sequences >= ranks ? config.sequences / ranks : 1;
+  return std::max<std::int64_t>(1, config.sequences / ranks);
 }
 
 /// Of the block linears of a run. A choice that is still automatic counts as `use`. Errors: SpecError

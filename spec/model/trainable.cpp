@@ -132,14 +132,29 @@ std::string uncomputed_feature(const ModelSpec& model) {
   return first_refusal(model, computed, Computer::reference);
 }
 
+bool trainable(Family family) { return family_with_names(family).empty(); }
+
+std::string trainable_types() {
+  // A Mistral is read as the Llama with a window that it is.
+  std::string all;
+  for (const Family family : choices<Family>())
+    if (trainable(family)) {
+      all += (all.empty() ? "" : ", ") + quote(to_string(family));
+      if (family == Family::llama) all += ", \"mistral\"";
+    }
+  return all;
+}
+
 void require_trainable(const ModelSpec& model) {
   const std::string feature = untrainable_feature(model);
   if (feature.empty()) return;
   throw UserError(ExitCode::usage,
                   "model " + quote(model.name) + " cannot be trained: it has " + feature +
                       ", which the trainer does not compute; `assay flops` and `assay audit` take it; train "
-                      "a Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE or OLMoE (norm = \"rms_norm\", "
-                      "mlp = \"swiglu\" or \"geglu\"), such as \"tiny-llama\" or \"qwen3-0.6b\"");
+                      "a model of type " +
+                      trainable_types() +
+                      " (norm = \"rms_norm\", mlp = \"swiglu\" or \"geglu\"), such as \"tiny-llama\" or "
+                      "\"qwen3-0.6b\"");
 }
 
 void require_computed(const ModelSpec& model) {

@@ -14,6 +14,11 @@ std::string untrainable_feature(const ModelSpec& model);
 /// The same of the reference, which computes every model that the trainer does.
 std::string uncomputed_feature(const ModelSpec& model);
 
+/// Whether there are models of that family that the trainer computes.
+bool trainable(Family family);
+/// The model_types of config.json of which that holds: "\"llama\", \"mistral\", ...".
+std::string trainable_types();
+
 /// Errors: UserError(usage) that names the model, the feature and what can be trained instead.
 void require_trainable(const ModelSpec& model);
 /// Errors: UserError(usage) that names the model and the feature that the reference does not compute.

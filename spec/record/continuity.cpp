@@ -25,21 +25,24 @@ struct StepFollower {
     started_after_.reset();
     next_ = resume.step + 1;
   }
-  void operator()(const Step& step) {
+  void operator()(const Step& step) { follow(step.step); }
+  void operator()(const SkippedStep& skipped) { follow(skipped.step); }
+  template <class Other>
+  void operator()(const Other&) {}
+
+ private:
+  void follow(std::int64_t step) {
     if (started_after_) {
       found.push_back("a run that resumes nothing starts after step " + grouped(*started_after_) +
                       (model_ == model_before_ ? std::string() : " of " + quote(model_before_)) +
                       ": two runs stand in one record, and of steps that both did the later ones are shown");
       started_after_.reset();
     }
-    if (step.step != next_) found.push_back(broken(step.step));
-    next_ = step.step + 1;
-    last_ = step.step;
+    if (step != next_) found.push_back(broken(step));
+    next_ = step + 1;
+    last_ = step;
   }
-  template <class Other>
-  void operator()(const Other&) {}
 
- private:
   std::string broken(std::int64_t here) const {
     if (here > next_)
       return here == next_ + 1 ? "step " + grouped(next_) + " is missing"

@@ -35,8 +35,8 @@ struct Names {
 
 /// In the order of Event.
 constexpr std::array<const char*, std::variant_size_v<Event>> names = {
-    "run_start", "step",    "warning", "checkpoint", "resume",
-    "samples",   "run_end", "memory",  "validation", "weights"};
+    "run_start", "step",   "warning",    "checkpoint", "resume",  "samples",
+    "run_end",   "memory", "validation", "weights",    "skipped", "profile"};
 static_assert(names.back() != nullptr, "an event has no name");
 
 template <std::size_t I = 0>

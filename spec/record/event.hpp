@@ -126,6 +126,8 @@ struct Step {
   std::int64_t tokens = 0;
   std::int64_t valid_tokens = 0;
   double seconds = 0;
+  std::optional<double> elapsed_seconds =
+      {};  ///< since this start of the program began; absent in records of earlier versions [s]
   double tokens_per_second = 0;
   std::optional<double> mfu;             ///< fraction of 1
   std::optional<double> hfu;             ///< fraction of 1
@@ -149,7 +151,13 @@ struct Checkpoint {
   std::int64_t step = 0;
   std::string path;
   std::int64_t bytes = 0;  ///< [B]
-  double seconds = 0;      ///< [s]
+  double seconds = 0;      ///< from its begin until it was committed [s]
+  // Absent in records of earlier versions.
+  std::optional<bool> asynchronous;        ///< steps went on while it was written
+  std::optional<double> copy_seconds;      ///< of the rank that took longest, from the device to the host [s]
+  std::optional<double> write_seconds;     ///< of the rank that took longest [s]
+  std::optional<double> delay_seconds;     ///< for which steps waited [s]
+  std::optional<std::int64_t> host_bytes;  ///< of the copies on all ranks' hosts [B]
   bool operator==(const Checkpoint&) const = default;
 };
 
@@ -157,6 +165,7 @@ struct Checkpoint {
 struct ChangedSetting {
   std::string name;
   Value before, now;
+  std::optional<bool> asked = {};  ///< it may alter results, and was asked for by name; absent: it may not
   bool operator==(const ChangedSetting&) const = default;
 };
 
@@ -165,6 +174,21 @@ struct ResumeFrom {
   std::string path;
   std::optional<std::vector<ChangedSetting>> changed = {};  ///< absent in records of earlier versions
   bool operator==(const ResumeFrom&) const = default;
+};
+
+/// A step whose loss or gradient was not finite, and which changed nothing but the place in the data.
+struct SkippedStep {
+  std::int64_t step = 0;  ///< 1 is the first
+  std::string reason;     ///< rank and tensor
+  double loss = 0;        ///< [nats per token]
+  double gradient_norm = 0;
+  double learning_rate = 0;  ///< that it would have had
+  std::int64_t tokens = 0;   ///< read and not trained on
+  double seconds = 0;        ///< also of the search for the tensor [s]
+  std::string sample_hash;   ///< hexadecimal, of the ids of the step's samples in order
+  std::int64_t skipped = 0;  ///< steps of the run so far, this one too
+  std::int64_t allowed = 0;  ///< train.max_skipped
+  bool operator==(const SkippedStep&) const = default;
 };
 
 /// Weights that a run starts from instead of initial ones. Written before the first step.
@@ -227,6 +251,25 @@ struct Validation {
   bool operator==(const Validation&) const = default;
 };
 
+/// One row of a profile: an op in a pass, a collective, or the time of a phase in which none of them ran.
+struct ProfiledPart {
+  std::string name;    ///< "qkv weight gradient", "all_reduce", "outside of ops: update"
+  std::string kind;    ///< "op", "collective" or "outside"
+  double calls = 0;    ///< in a step, mean; 0 outside of ops
+  double seconds = 0;  ///< in a step, mean [s]
+  bool operator==(const ProfiledPart&) const = default;
+};
+
+/// Steps that were traced, and rank 0's time in them by op. Written after the last of them.
+struct Profile {
+  std::int64_t first_step = 0, last_step = 0;  ///< both of them
+  std::string path;                            ///< folder of the traces
+  std::optional<std::string> trace;            ///< file of rank 0 there; absent where another profiler traced
+  double seconds = 0;                          ///< of a step, mean; the parts add up to it [s]
+  std::vector<ProfiledPart> parts;             ///< longest first
+  bool operator==(const Profile&) const = default;
+};
+
 enum class EndReason { done, saved, non_finite, error };
 
 /// Tokens over all of a start's wall-clock time, and its parts, which add up to it.
@@ -235,6 +278,19 @@ struct Goodput {
   double seconds = 0;  ///< since the first instruction of rank 0's trainer
   double start_up = 0, steps = 0, data_wait = 0, saves = 0, evaluation = 0, other = 0;
   bool operator==(const Goodput&) const = default;
+};
+
+/// Wall-clock seconds of all starts of a run and what they went into; the parts add up to `seconds`.
+struct RunGoodput {
+  std::int64_t starts = 0;
+  std::int64_t unended = 0;  ///< starts that left no end: only their steps are known, and counted
+  double seconds = 0;
+  double productive = 0;  ///< steps that the run rests on, without data_wait
+  double data_wait = 0, start_up = 0, saves = 0, evaluation = 0;
+  double skipped = 0;  ///< steps that were not finite
+  double redone = 0;   ///< steps after the checkpoint that a later start resumed from
+  double other = 0;
+  bool operator==(const RunGoodput&) const = default;
 };
 
 struct RunEnd {
@@ -247,17 +303,18 @@ struct RunEnd {
   double tokens_per_second = 0;
   std::optional<double> final_loss;  ///< mean over the last final_steps steps [nats per token]
   std::optional<std::int64_t> final_steps;
-  std::optional<double> floor;       ///< [nats per token]
-  std::optional<double> gap_closed;  ///< (log V - final_loss) / (log V - floor)
-  std::optional<Goodput> goodput;    ///< absent in records of earlier versions
+  std::optional<double> floor;            ///< [nats per token]
+  std::optional<double> gap_closed;       ///< (log V - final_loss) / (log V - floor)
+  std::optional<Goodput> goodput;         ///< absent in records of earlier versions
+  std::optional<RunGoodput> run_goodput;  ///< likewise
   bool operator==(const RunEnd&) const = default;
 };
 
 using Event = std::variant<RunStart, Step, Warning, Checkpoint, ResumeFrom, Samples, RunEnd, Memory,
-                           Validation, WeightsFrom>;
+                           Validation, WeightsFrom, SkippedStep, Profile>;
 
 /// "run_start", "step", "warning", "checkpoint", "resume", "samples", "run_end", "memory", "validation",
-/// "weights".
+/// "weights", "skipped", "profile".
 std::string event_name(const Event& event);
 
 /// Names of all events in the order of Event.

@@ -125,6 +125,7 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("tokens", step.tokens);
   field("valid_tokens", step.valid_tokens);
   field("seconds", step.seconds);
+  field("elapsed_seconds", step.elapsed_seconds);
   field("tokens_per_second", step.tokens_per_second);
   field("mfu", step.mfu);
   field("hfu", step.hfu);
@@ -147,18 +148,37 @@ void fields(Is<Checkpoint> auto& checkpoint, auto&& field) {
   field("path", checkpoint.path);
   field("bytes", checkpoint.bytes);
   field("seconds", checkpoint.seconds);
+  field("asynchronous", checkpoint.asynchronous);
+  field("copy_seconds", checkpoint.copy_seconds);
+  field("write_seconds", checkpoint.write_seconds);
+  field("delay_seconds", checkpoint.delay_seconds);
+  field("host_bytes", checkpoint.host_bytes);
 }
 
 void fields(Is<ChangedSetting> auto& setting, auto&& field) {
   field("name", setting.name);
   field("before", setting.before);
   field("now", setting.now);
+  field("asked", setting.asked);
 }
 
 void fields(Is<ResumeFrom> auto& resume, auto&& field) {
   field("step", resume.step);
   field("path", resume.path);
   field("changed", resume.changed);
+}
+
+void fields(Is<SkippedStep> auto& skipped, auto&& field) {
+  field("step", skipped.step);
+  field("reason", skipped.reason);
+  field("loss", skipped.loss);
+  field("gradient_norm", skipped.gradient_norm);
+  field("learning_rate", skipped.learning_rate);
+  field("tokens", skipped.tokens);
+  field("seconds", skipped.seconds);
+  field("sample_hash", skipped.sample_hash);
+  field("skipped", skipped.skipped);
+  field("allowed", skipped.allowed);
 }
 
 void fields(Is<WeightsFrom> auto& weights, auto&& field) {
@@ -208,6 +228,22 @@ void fields(Is<Validation> auto& validation, auto&& field) {
   field("seconds", validation.seconds);
 }
 
+void fields(Is<ProfiledPart> auto& part, auto&& field) {
+  field("name", part.name);
+  field("kind", part.kind);
+  field("calls", part.calls);
+  field("seconds", part.seconds);
+}
+
+void fields(Is<Profile> auto& profile, auto&& field) {
+  field("first_step", profile.first_step);
+  field("last_step", profile.last_step);
+  field("path", profile.path);
+  field("trace", profile.trace);
+  field("seconds", profile.seconds);
+  field("parts", profile.parts);
+}
+
 void fields(Is<Goodput> auto& goodput, auto&& field) {
   field("tokens_per_second", goodput.tokens_per_second);
   field("seconds", goodput.seconds);
@@ -216,6 +252,20 @@ void fields(Is<Goodput> auto& goodput, auto&& field) {
   field("data_wait", goodput.data_wait);
   field("saves", goodput.saves);
   field("evaluation", goodput.evaluation);
+  field("other", goodput.other);
+}
+
+void fields(Is<RunGoodput> auto& goodput, auto&& field) {
+  field("starts", goodput.starts);
+  field("unended", goodput.unended);
+  field("seconds", goodput.seconds);
+  field("productive", goodput.productive);
+  field("data_wait", goodput.data_wait);
+  field("start_up", goodput.start_up);
+  field("saves", goodput.saves);
+  field("evaluation", goodput.evaluation);
+  field("skipped", goodput.skipped);
+  field("redone", goodput.redone);
   field("other", goodput.other);
 }
 
@@ -232,6 +282,7 @@ void fields(Is<RunEnd> auto& end, auto&& field) {
   field("floor", end.floor);
   field("gap_closed", end.gap_closed);
   field("goodput", end.goodput);
+  field("run_goodput", end.run_goodput);
 }
 
 /// Names of EndReason in its order.

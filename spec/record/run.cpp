@@ -17,6 +17,7 @@ struct Assembler {
 
   void drop_steps_from(std::int64_t first) {
     while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
+    while (!run.skipped.empty() && run.skipped.back().step >= first) run.skipped.pop_back();
     // A validation follows its step, before the next one is done.
     while (!run.validations.empty() && run.validations.back().step >= first) run.validations.pop_back();
   }
@@ -29,6 +30,10 @@ struct Assembler {
   void operator()(const Step& step) {
     drop_steps_from(step.step);
     run.steps.push_back(step);
+  }
+  void operator()(const SkippedStep& skipped) {
+    drop_steps_from(skipped.step);
+    run.skipped.push_back(skipped);
   }
   void operator()(const Warning& warning) { run.warnings.push_back(warning); }
   void operator()(const Checkpoint& checkpoint) { run.checkpoints.push_back(checkpoint); }
@@ -43,6 +48,7 @@ struct Assembler {
       run.validations.pop_back();
     run.validations.push_back(validation);
   }
+  void operator()(const Profile& profile) { run.profiles.push_back(profile); }
   void operator()(const Samples& samples) { run.samples = samples; }
   void operator()(const RunEnd& end) { run.end = end; }
 };

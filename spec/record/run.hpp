@@ -15,8 +15,10 @@ struct Run {
   std::vector<Checkpoint> checkpoints;
   std::vector<ResumeFrom> resumes;
   std::vector<Validation> validations;  ///< in order, as steps
+  std::vector<SkippedStep> skipped;     ///< likewise
   std::optional<WeightsFrom> weights;   ///< that it started from instead of initial ones
   std::optional<Memory> memory;         ///< of the last start
+  std::vector<Profile> profiles;        ///< in order
   std::optional<Samples> samples;       ///< the last
   std::optional<RunEnd> end;            ///< of the last start; absent while running, or after a crash
   std::vector<std::optional<RunEnd>> earlier_ends;  ///< of the starts before it, in their order

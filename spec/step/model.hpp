@@ -73,18 +73,24 @@ void backward(Ops& ops, Activations<Ops> saved) {
   ops.gradients_ready(0);
 }
 
-/// Logits [N, V] of a batch, of this rank's part of the vocabulary; nothing kept.
-template <OpSet Ops>
-typename Ops::Tensor logits(Ops& ops) {
+/// Logits of those rows of a batch that `read` takes of all [N, D], of this rank's part of the vocabulary;
+/// nothing kept.
+template <OpSet Ops, class Read>
+typename Ops::Tensor logits(Ops& ops, const Read& read) {
   const std::int64_t end = ops.model().layers + 1;
   const typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
   ops.moment("logits");
   const auto weights = ops.acquire(end);
   const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
-  const typename Ops::Operand rows = all_rows(ops, site::head, norm.y);
+  const typename Ops::Operand rows = read(all_rows(ops, site::head, norm.y));
   typename Ops::Tensor out = ops.linear(site::head, rows, weights.head);
   ops.release(end);
   return out;
+}
+/// Logits [N, V] of all rows.
+template <OpSet Ops>
+typename Ops::Tensor logits(Ops& ops) {
+  return logits(ops, [](typename Ops::Operand rows) { return rows; });
 }
 
 /// Cross-entropy of each token [N] of a micro-batch, 0 where its target is ignored: forward alone, of which

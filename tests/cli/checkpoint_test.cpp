@@ -31,7 +31,7 @@ void expect_refused(const Outcome& outcome, ExitCode code, const std::string& sa
 }
 
 TEST(CheckpointVerb, RefusesWhatItDoesNotDo) {
-  expect_refused(assay({"checkpoint"}), ExitCode::usage, "does show, verify or export; name one");
+  expect_refused(assay({"checkpoint"}), ExitCode::usage, "does show, verify, export or reshard; name one");
   expect_refused(assay({"checkpoint", "exprot", "a", "b"}), ExitCode::usage, "did you mean \"export\"?");
   expect_refused(assay({"checkpoint", "show"}), ExitCode::usage, "takes one folder");
   expect_refused(assay({"checkpoint", "show", "a", "--dtype", "bf16"}), ExitCode::usage,
@@ -107,8 +107,34 @@ TEST_F(WeightsProgram, TrainsFromWeightsAndResumesWithoutTheirFolder) {
 
   const Outcome shown = assay({"checkpoint", "show", at("run")});
   EXPECT_NE(shown.output.find("started from  " + at("hf")), std::string::npos) << shown.output;
-  EXPECT_NE(assay({"checkpoint", "verify", at("run")}).output.find("every hash of 3 files"),
+  EXPECT_NE(assay({"checkpoint", "verify", at("run")}).output.find("every hash of 1 file, "),
             std::string::npos);
+}
+
+/// A checkpoint in other files is whole, and a run goes on from it as from the first.
+TEST_F(WeightsProgram, GoesOnFromAReshardedCheckpoint) {
+  const Outcome trained =
+      train("run", "model.name=" + weight_folder("qwen3") + " checkpoint.every=2 checkpoint.keep=9");
+  ASSERT_EQ(trained.code, 0) << trained.messages;
+  const std::string second = at("run") + "/checkpoints/step_00000002";
+  const Outcome resharded = assay({"checkpoint", "reshard", second, at("three"), "--files", "3"});
+  ASSERT_EQ(resharded.code, 0) << resharded.messages;
+  EXPECT_NE(resharded.output.find("in 3 files"), std::string::npos) << resharded.output;
+  EXPECT_NE(assay({"checkpoint", "verify", at("three")}).output.find("every hash of 3 files"),
+            std::string::npos);
+  expect_refused(assay({"checkpoint", "reshard", second, at("three")}), ExitCode::usage,
+                 "exists; give a folder");
+  expect_refused(assay({"checkpoint", "reshard", second}), ExitCode::usage,
+                 "takes a CHECKPOINT and the FOLDER");
+  expect_refused(assay({"checkpoint", "show", second, "--files", "3"}), ExitCode::usage,
+                 "--files is an option of `assay checkpoint reshard` alone");
+  const auto loss_of_third = [&](const std::string& name) {
+    return spec::record::assemble(spec::record::read_events(at(name))).steps.back().loss;
+  };
+  const Outcome resumed =
+      train("again", "model.name=" + weight_folder("qwen3") + " checkpoint.resume=" + at("three"));
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_EQ(loss_of_third("again"), loss_of_third("run"));
 }
 
 TEST_F(WeightsProgram, RefusesBeforeAnythingIsWritten) {

@@ -115,7 +115,7 @@ TEST_F(LayoutsProgram, TensorRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
 }
 
 TEST_F(LayoutsProgram, ExpertRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
-  const std::string file = folder("experts.toml"), experts = "model.name=" + file + " ";
+  const std::string file = folder("experts.toml"), experts = "data.paths=[] model.name=" + file + " ";
   std::ofstream(file)
       << "name = \"tiny-experts\"\nfamily = \"mixtral\"\nvocab = 256\nwidth = 32\nlayers = 2\nheads = 2\n"
          "kv_heads = 2\nhead_dim = 16\nffn = 48\ncontext = 64\ntied_embeddings = false\nqk_norm = false\n"

@@ -2,6 +2,7 @@
 // The README's way to train on one's own text: recipes/own-text, as people type it.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -22,6 +23,14 @@ class OwnText : public testing::Test {
       GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
     std::ofstream text(folder / "my text.txt");
     for (int line = 0; line < 200; ++line) text << "line " << line << " of a text of one's own\n";
+  }
+
+  impl::cli::Outcome tokenise(const std::string& words) const {
+    return tests::shell("cd " + folder.string() + " && python3 " + recipes + "tokenise.py " + words);
+  }
+  std::string content(const char* name) const {
+    std::ifstream file(folder / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   tests::Scratch scratch;
@@ -50,9 +59,6 @@ TEST_F(OwnText, IsTokenisedAndTrainedOnAsTheReadmeSays) {
 TEST_F(OwnText, BytesAreKeptAsTheyAreAndNoFileIsLost) {
   const std::string latin = "caf\xe9\r\nx";
   std::ofstream(folder / "latin.txt", std::ios::binary) << latin;
-  const auto tokenise = [&](const std::string& words) {
-    return tests::shell("cd " + folder.string() + " && python3 " + recipes + "tokenise.py " + words);
-  };
   ASSERT_EQ(tokenise("latin.txt -o latin.bin").code, 0);
   std::ifstream file(folder / "latin.bin", std::ios::binary);
   std::string ids((std::istreambuf_iterator<char>(file)), {}), expected;
@@ -65,6 +71,92 @@ TEST_F(OwnText, BytesAreKeptAsTheyAreAndNoFileIsLost) {
   EXPECT_NE(missing.messages.find("none.txt: No such file"), std::string::npos) << missing.messages;
   EXPECT_EQ(missing.messages.find("Traceback"), std::string::npos) << missing.messages;
   EXPECT_EQ(fs::file_size(folder / "latin.bin"), expected.size());
+}
+
+TEST_F(OwnText, JsonLinesAreDocumentsWhoseEndsStandBesideTheTokens) {
+  std::ofstream(folder / "a.jsonl")
+      << "{\"id\": 1, \"text\": \"ab\"}\n\n{\"text\": \"\"}\n{\"text\": \"\u00e9\\n\"}";
+  const auto done = tokenise("a.jsonl -o a.bin --end 10");
+  ASSERT_EQ(done.code, 0) << done.messages;
+  EXPECT_EQ(content("a.bin"), std::string("a\0b\0\n\0\xc3\0\xa9\0\n\0\n\0", 14));
+  EXPECT_EQ(content("a.ends"), std::string("\3\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0", 16));
+  EXPECT_NE(content("a.json").find("\"documents\": 2"), std::string::npos) << content("a.json");
+  EXPECT_NE(done.output.find("data.end_of_document=10"), std::string::npos) << done.output;
+  EXPECT_FALSE(fs::exists(folder / "a.bin.partial"));
+}
+
+TEST_F(OwnText, BadInputIsOneLineWithItsPlace) {
+  const std::pair<const char*, const char*> bad[] = {
+      {"{\"text\": \"ab\"}\n\n{\"text\": \"c\n", "bad.jsonl:3: no JSON: "},
+      {"{\"text\": \"ab\"}\n{\"id\": 3, \"body\": \"q\"}\n",
+       "bad.jsonl:2: no field \"text\"; it has id, body: name one with --field"},
+      {"{\"text\": 4}", "bad.jsonl:1: field \"text\" is int, no text"},
+      {"[1]", "bad.jsonl:1: no JSON object but list"},
+      {"\n{\"text\": \"\\ud800\"}", "bad.jsonl:2: half a character"},
+      {"{\"text\": \"a\"}\n{\"text\": \"caf\xe9\"}", "bad.jsonl:2: byte 27 is no UTF-8"},
+      {"", "hold no text"},
+      {"\x1f\x8b packed", "bad.jsonl: a compressed file; unpack it first: gunzip"},
+      {"PAR1 and no more", "bad.jsonl: "}};
+  for (const auto& [text, named] : bad) {
+    std::ofstream(folder / "bad.jsonl", std::ios::binary) << text;
+    const auto refused = tokenise("bad.jsonl -o bad.bin");
+    EXPECT_EQ(refused.code, 1) << text;
+    EXPECT_EQ(refused.messages.rfind("tokenise.py: ", 0), 0u) << refused.messages;
+    EXPECT_EQ(refused.messages.find('\n'), refused.messages.size() - 1) << refused.messages;
+    EXPECT_NE(refused.messages.find(named), std::string::npos) << refused.messages;
+    EXPECT_FALSE(fs::exists(folder / "bad.bin"));
+    EXPECT_FALSE(fs::exists(folder / "bad.bin.partial"));
+  }
+  std::ofstream(folder / "bad.jsonl") << "{\"text\": 4}\n[1]\n{\"text\": \"fine\"}\n";
+  const auto rest = tokenise("bad.jsonl -o bad.bin --skip-bad");
+  EXPECT_EQ(rest.code, 0) << rest.messages;
+  EXPECT_NE(rest.output.find("2 lines or rows were left out"), std::string::npos) << rest.output;
+  EXPECT_NE(rest.messages.find("left out: bad.jsonl:2: "), std::string::npos) << rest.messages;
+  EXPECT_EQ(fs::file_size(folder / "bad.bin"), 8u);
+}
+
+TEST_F(OwnText, AKilledRunGoesOnWhereItWas) {
+  std::ofstream text(folder / "long.txt", std::ios::binary);
+  std::string expected;
+  for (int line = 0; line < 3'000'000; ++line) expected += std::to_string(line * 7919LL % 1'000'003) + '\n';
+  text << expected;
+  text.close();
+  int starts = 1;
+  for (double seconds = 0.2; starts < 60; ++starts, seconds *= 1.2) {
+    const auto ended =
+        tests::shell("cd " + folder.string() + " && timeout -s KILL " + std::to_string(seconds) +
+                     " python3 " + recipes + "tokenise.py long.txt -o long.bin --processes 1");
+    if (ended.code == 0) break;
+    // One that is killed behind its last act has written all.
+    if (fs::exists(folder / "long.bin")) {
+      ASSERT_EQ(fs::file_size(folder / "long.bin"), 2 * expected.size());
+    }
+  }
+  EXPECT_GT(starts, 1);
+  const std::string ids = content("long.bin");
+  ASSERT_EQ(ids.size(), 2 * expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_TRUE(ids[2 * i] == expected[i] && ids[2 * i + 1] == 0) << i;
+  // What is left of another command is not gone on with in silence.
+  fs::create_directory(folder / "long.bin.partial");
+  std::ofstream(folder / "long.bin.partial" / "note.json")
+      << R"({"command": "other", "pieces": 1, "shards": [[1, 0]], "skipped": []})";
+  const auto refused = tokenise("long.txt -o long.bin");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.messages.find("give --restart to begin anew"), std::string::npos) << refused.messages;
+  EXPECT_EQ(tokenise("long.txt -o long.bin --restart").code, 0);
+}
+
+TEST_F(OwnText, ATokenizersIdsAreThoseOfWholeDocuments) {
+  const char* python = std::getenv("ASSAY_GOLDEN_PYTHON");
+  const std::string interpreter = python ? python : tests::source_dir() + "/.toolchain/golden/bin/python3";
+  if (tests::shell(interpreter + " -c 'import tokenizers'").code != 0)
+    GTEST_SKIP() << "tokenizers is not installed (ci/setup --golden, or ASSAY_GOLDEN_PYTHON)";
+  const auto checked =
+      tests::shell(interpreter + " " + tests::source_dir() + "/tests/cli/own_text_check.py " + recipes +
+                       "tokenise.py " + folder.string(),
+                   300);
+  EXPECT_EQ(checked.code, 0) << checked.messages;
 }
 
 TEST_F(OwnText, PathsMayHoldSpacesAndCommas) {

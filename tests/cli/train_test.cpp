@@ -154,7 +154,7 @@ TEST_F(TrainProgram, TheRecordOfAModelOfTheUsersOwnIsConsistentWithoutItsFile) {
   model.layers = 1;
   const std::string file = folder("mine.toml");
   std::ofstream(file) << spec::to_toml(model);
-  const auto outcome = train("a", "model.name=" + file);
+  const auto outcome = train("a", "data.paths=[] model.name=" + file);
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
   ASSERT_TRUE(run_of("a").start.model_definition);
   EXPECT_EQ(spec::model_from_toml(*run_of("a").start.model_definition, "a record"), model);
@@ -180,8 +180,15 @@ TEST_F(TrainProgram, ASaveIsInTheStepThatWaitsForIt) {
   ASSERT_EQ(run.steps.size(), 3u);
   ASSERT_EQ(run.checkpoints.size(), 2u) << "of steps 2 and 3";
   for (const std::size_t step : {0, 1}) EXPECT_EQ(run.steps[step].phases.checkpoint, 0) << step + 1;
-  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds);
+  EXPECT_EQ(run.checkpoints[0].asynchronous, true);
+  EXPECT_GE(run.steps[2].phases.checkpoint, run.checkpoints[0].copy_seconds.value());
+  EXPECT_LT(run.steps[2].phases.checkpoint, run.checkpoints[0].seconds) << "steps went on meanwhile";
   EXPECT_GT(run.steps[2].seconds, run.steps[2].phases.checkpoint);
+
+  ASSERT_EQ(train("b", "checkpoint.every=2 checkpoint.keep=9 checkpoint.asynchronous=off").code, 0);
+  const auto waited = run_of("b");
+  EXPECT_EQ(waited.checkpoints.at(0).asynchronous, false);
+  EXPECT_GE(waited.steps.at(2).phases.checkpoint, waited.checkpoints[0].seconds);
 }
 
 TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheTrainerBegan) {
@@ -201,7 +208,9 @@ TEST_F(TrainProgram, GoodputCountsAllTimeSinceTheTrainerBegan) {
     in_steps += step.seconds - step.phases.checkpoint - step.phases.data_wait;
     waited += step.phases.data_wait;
   }
-  for (const Checkpoint& checkpoint : run.checkpoints) in_saves += checkpoint.seconds;
+  // Of those beside the steps, what steps waited between them; the last one is waited for.
+  for (const Step& step : run.steps) in_saves += step.phases.checkpoint;
+  in_saves += run.checkpoints.back().seconds;
   EXPECT_GE(goodput.steps, in_steps);
   EXPECT_DOUBLE_EQ(goodput.data_wait, waited);
   EXPECT_GE(goodput.saves, in_saves) << "the last one, too";
@@ -250,6 +259,7 @@ TEST_F(TrainProgram, AStopBeforeTheFirstStepSavesToo) {
   EXPECT_EQ(stopped.code, 75);
   const auto cut = run_of("cut");
   EXPECT_LT(cut.steps.size(), 40u);
+  EXPECT_GE(cut.steps.size(), 1u) << "the stop waits for the first step";
   ASSERT_TRUE(cut.end.has_value());
   EXPECT_EQ(cut.end->reason, EndReason::saved);
   EXPECT_EQ(train("cut", "train.steps=40 checkpoint.resume=auto").code, 0);

@@ -91,7 +91,7 @@ BenchPlan bench_plan(const Arguments& arguments) {
                           ": `assay bench step` measures one rank: add parallel.expert=1, or measure all "
                           "ranks together by `assay bench scaling`");
     plan.run_folder = arguments.value("run", "");
-    spec::check(*plan.config, spec::find_model(plan.config->model));
+    spec::check(*plan.config, spec::find_model(plan.config->model, plan.config->sequence_length));
     return plan;
   }
   refuse_options(arguments, {"run"}, plan.what, "only a step goes into a run's report");

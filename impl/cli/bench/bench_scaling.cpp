@@ -70,7 +70,7 @@ std::vector<std::string> settings_of(const Study& study, const Part& part) {
 void check(const Study& study) {
   for (const std::int64_t ranks : study.ranks) {
     const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
-    const spec::ModelSpec model = spec::find_model(config.model);
+    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
     spec::check(config, model);
     spec::divide(config, model, {.all = ranks, .per_host = ranks});
     if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))

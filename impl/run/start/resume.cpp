@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "impl/checkpoint/folder.hpp"
 #include "spec/config/keys.hpp"
@@ -17,11 +19,24 @@ namespace assay::impl::run {
 namespace fs = std::filesystem;
 
 namespace {
-/// The checkpoint that checkpoint.resume=PATH names: PATH itself, or the newest of the run folder PATH.
-std::string named_checkpoint(const std::string& path) {
+/// "; its newer ones are damaged: ..."
+std::string damaged_text(const std::vector<checkpoint::PassedOver>& damaged) {
+  std::string text;
+  for (const checkpoint::PassedOver& each : damaged) text += (text.empty() ? "" : "; ") + each.why;
+  return text;
+}
+
+/// The checkpoint that checkpoint.resume=PATH names: PATH itself, or the newest whole one of the run folder
+/// PATH.
+checkpoint::NewestWhole named_checkpoint(const std::string& path,
+                                         const std::vector<checkpoint::PassedOver>& known) {
   std::error_code unknown;
-  if (fs::exists(fs::path(path) / checkpoint::manifest_name, unknown)) return path;
-  if (const auto newest = checkpoint::newest(path)) return *newest;
+  if (fs::exists(fs::path(path) / checkpoint::manifest_name, unknown)) return {path, {}};
+  checkpoint::NewestWhole newest = checkpoint::newest_whole(path, checkpoint::Look::structure, known);
+  if (newest.path) return newest;
+  if (!newest.passed_over.empty())
+    throw UserError(ExitCode::bad_data, "checkpoint.resume=" + path + ": no checkpoint there is whole: " +
+                                            damaged_text(newest.passed_over));
   throw UserError(ExitCode::bad_data,
                   "checkpoint.resume=" + path +
                       ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
@@ -42,32 +57,56 @@ void refuse_later_checkpoints(const std::string& directory, const std::string& f
 }
 }  // namespace
 
-std::string resume_path(const spec::RunConfig& config) {
-  if (config.resume == spec::Resume::never) return "";
-  if (config.resume == spec::Resume::automatic) return checkpoint::newest(config.directory).value_or("");
-  std::string path = named_checkpoint(config.resume_path);
-  refuse_later_checkpoints(config.directory, path);
-  return path;
+checkpoint::NewestWhole find_resume(const spec::RunConfig& config,
+                                    const std::vector<checkpoint::PassedOver>& known) {
+  if (config.resume == spec::Resume::never) return {};
+  if (config.resume == spec::Resume::path) {
+    checkpoint::NewestWhole found = named_checkpoint(config.resume_path, known);
+    refuse_later_checkpoints(config.directory, *found.path);
+    return found;
+  }
+  checkpoint::NewestWhole newest =
+      checkpoint::newest_whole(config.directory, checkpoint::Look::structure, known);
+  // To begin anew would lose what is left of the run.
+  if (!newest.path && !newest.passed_over.empty())
+    throw UserError(ExitCode::bad_data,
+                    config.directory + ": no checkpoint there is whole: " + damaged_text(newest.passed_over) +
+                        "; move " + config.directory + "/checkpoints away and start anew");
+  return newest;
 }
+
+std::string resume_path(const spec::RunConfig& config) { return find_resume(config).path.value_or(""); }
 
 namespace {
 /// Where a run writes, how often it saves, prints and is validated, and on what: no step depends on it, but
 /// on what is held out of the data.
 bool is_about_output(const std::string& name) {
   return name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
-         name.starts_with("sample.") || (name.starts_with("eval.") && name != "eval.share");
+         name.starts_with("profile.") || name.starts_with("sample.") ||
+         (name.starts_with("eval.") && name != "eval.share");
 }
 
-/// By which machine and kernels, and in which order, the same sums are made: results differ by their
-/// rounding, if at all.
+/// By which machine and kernels, and in which order, the same sums are made, and what becomes of a step that
+/// is not finite: results differ by their rounding, if at all.
 bool changes_rounding_alone(const std::string& name) {
-  constexpr std::string_view names[] = {
-      "batch.micro",           "data.prefetch",         "compute.device",
-      "compute.attention",     "compute.deterministic", "compute.cuda_graph",
-      "compute.threads",       "memory.recompute",      "compute.linear_weights",
-      "parallel.data",         "parallel.shard_ranks",  "parallel.tensor",
-      "parallel.expert",       "parallel.reduce",       "parallel.check_replicas_every",
-      "parallel.stall_seconds"};
+  constexpr std::string_view names[] = {"batch.micro",
+                                        "data.prefetch",
+                                        "compute.device",
+                                        "compute.attention",
+                                        "compute.deterministic",
+                                        "compute.cuda_graph",
+                                        "compute.threads",
+                                        "memory.recompute",
+                                        "compute.linear_weights",
+                                        "parallel.data",
+                                        "parallel.shard_ranks",
+                                        "parallel.tensor",
+                                        "parallel.expert",
+                                        "parallel.reduce",
+                                        "parallel.check_replicas_every",
+                                        "parallel.stall_seconds",
+                                        "train.on_non_finite",
+                                        "train.max_skipped"};
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -88,39 +127,86 @@ std::string other_data(const std::vector<checkpoint::DataFile>& now,
 }
 }  // namespace
 
-ResumeChanges refuse_other_settings(const spec::RunConfig& config,
-                                    const std::vector<checkpoint::DataFile>& data,
+namespace {
+bool is_one_of(const std::string& name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// What the weights and moments of a checkpoint are of: nobody can ask for another.
+bool is_of_the_state(const std::string& name) {
+  return is_one_of(name,
+                   {"model.name", "model.weights", "model.init_std", "compute.dtype", "optimizer.states"});
+}
+}  // namespace
+
+ResumeChanges refuse_other_settings(const Request& request, const std::vector<checkpoint::DataFile>& data,
                                     const checkpoint::State& then, const std::string& path) {
+  const spec::RunConfig& config = request.config;
   const spec::RunConfig before = spec::load_dump(then.config, path);
   const auto data_then = checkpoint::data_of(path);
+  const auto asked = [&](const std::string& name) {
+    return std::ranges::find(request.changes, name) != request.changes.end();
+  };
   ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
-  std::string refused = data_then ? other_data(data, *data_then) : "";
+  std::string refused, may_be_asked;
+  bool other_tokens = false;  // asked for
+  const auto refuse = [&](const std::string& text) { refused += (refused.empty() ? "" : "; ") + text; };
+  const std::string other = data_then ? other_data(data, *data_then) : "";
+  if (!other.empty() && asked("data.paths"))
+    other_tokens = true;
+  else if (!other.empty())
+    refuse(other);
   const auto now_set = spec::settings(config), then_set = spec::settings(before);
   for (std::size_t i = 0; i < now_set.size(); ++i) {
     const auto& [name, now] = now_set[i];
-    if (now == then_set[i].second || is_about_output(name)) continue;
+    const spec::Value& was = then_set[i].second;
+    if (now == was || is_about_output(name)) continue;
     const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
-    const bool compared = name == "data.paths" && data_then;
+    const bool moved = name == "data.paths" && data_then && other.empty();
     // The batch so far is made of micro-batches.
     const bool by_micro_batches = config.balance_over == spec::load_balancing::Form::running;
-    if (extends || compared || (changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro")))
-      changes.settings.push_back({.name = name, .before = then_set[i].second, .now = now});
-    else
-      refused += (refused.empty() ? "" : "; ") + name + " is " + spec::shown(now) + ", was " +
-                 spec::shown(then_set[i].second);
+    const bool rounds = changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro");
+    if (extends || moved || rounds) {
+      changes.settings.push_back({.name = name, .before = was, .now = now, .asked = {}});
+    } else if (asked(name) && !is_of_the_state(name)) {
+      changes.settings.push_back({.name = name, .before = was, .now = now, .asked = true});
+    } else if (name != "data.paths" || !data_then) {
+      refuse(name + " is " + spec::shown(now) + ", was " + spec::shown(was) +
+             (is_of_the_state(name) && asked(name) ? ", and weights and moments are of that" : ""));
+      if (may_be_asked.empty() && !is_of_the_state(name)) may_be_asked = name;
+    }
+  }
+  // Files of the same names that hold other tokens.
+  const auto names_data = [](const auto& setting) { return setting.name == "data.paths"; };
+  if (other_tokens && std::ranges::none_of(changes.settings, names_data)) {
+    const spec::Value paths = config.data_paths;
+    changes.settings.push_back({.name = "data.paths", .before = paths, .now = paths, .asked = true});
   }
   if (!refused.empty())
     throw UserError(ExitCode::usage, path + " was saved by a run with other settings: " + refused +
-                                         "; give the same ones, or start a new run in another run.directory");
+                                         "; give the same ones, start a new run in another run.directory" +
+                                         (may_be_asked.empty() ? ""
+                                                               : ", or say that it is meant: `assay resume " +
+                                                                     config.directory + " --change " +
+                                                                     may_be_asked + "=VALUE`"));
   return changes;
 }
 
-std::optional<ResumePoint> resume_point(const spec::RunConfig& config,
-                                        const std::vector<checkpoint::DataFile>& data) {
-  ResumePoint point{.path = resume_path(config), .state = {}, .changes = {}};
-  if (point.path.empty()) return {};
+std::optional<ResumePoint> resume_point(const Request& request, const std::vector<checkpoint::DataFile>& data,
+                                        const std::vector<checkpoint::PassedOver>& known) {
+  checkpoint::NewestWhole found = find_resume(request.config, known);
+  if (!found.path) return {};
+  ResumePoint point{
+      .path = *found.path, .state = {}, .changes = {}, .passed_over = std::move(found.passed_over)};
   point.state = checkpoint::read_state(point.path);
-  point.changes = refuse_other_settings(config, data, point.state, point.path);
+  point.changes = refuse_other_settings(request, data, point.state, point.path);
+  // Such a run loads nothing any more, which would find out.
+  if (point.state.step >= request.config.steps && request.config.resume != spec::Resume::path)
+    if (std::string why = checkpoint::damage_in(point.path, checkpoint::Look::every_byte); !why.empty()) {
+      std::vector<checkpoint::PassedOver> more = known;
+      more.push_back({point.path, std::move(why)});
+      return resume_point(request, data, more);
+    }
   return point;
 }
 

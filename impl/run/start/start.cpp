@@ -5,6 +5,7 @@
 #include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
 #include "impl/ops/attention/attention.hpp"
+#include "impl/run/start/check_data.hpp"
 #include "impl/run/start/describe.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -33,7 +34,7 @@ spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
   if (goes_on_without_folder(config, resume_from))
     found.model = spec::model_from_toml(checkpoint::model_of(resume_from), resume_from);
   else
-    found = spec::find_model_with_options(config.model);
+    found = spec::find_model_with_options(config.model, config.sequence_length);
   if (config.init_std > 0) found.model.init_std = config.init_std;
   spec::check(config, found.model);
   if (!config.weights.empty() && resume_from.empty()) checkpoint::check_weights(config.weights, found.model);
@@ -48,11 +49,13 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
 
 }  // namespace
 
-Start prepare(const spec::RunConfig& config, const Rank& rank) {
+Start prepare(const Request& request, const Rank& rank) {
+  const spec::RunConfig& config = request.config;
   Communicator& ranks = rank.communicator;
   Start start;
 
   start.config = config;
+  start.request = request;
   const std::int64_t per_host = host_ranks(ranks).each;
   Facts facts;
   refuse_together(ranks, [&] {
@@ -66,7 +69,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
     if (spec::validates(config))
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
-    start.resume = resume_point(config, start.data_files);
+    start.resume = resume_point(request, start.data_files);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)
@@ -74,6 +77,7 @@ Start prepare(const spec::RunConfig& config, const Rank& rank) {
   // Before any collective whose calls depend on a setting: ranks with other settings would answer another
   // one.
   require_agreement(facts, ranks);
+  check_token_ids(config, start.model, ranks);
   if (start.validation)
     start.validation_hash = scan_validation(*start.validation, config.tensor_ranks, ranks);
 

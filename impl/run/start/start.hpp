@@ -29,6 +29,7 @@ struct Start {
   std::string validation_hash;                            ///< of the token ids that it evaluates
   std::vector<checkpoint::DataFile> data_files;           ///< as they were when the run began
   std::optional<ResumePoint> resume;                      ///< nothing: from step 0
+  Request request;                                        ///< as asked
   Numerics numerics;                                      ///< the algorithms that compute it
   spec::memory::Plan plan;
   MachineMemory memory;
@@ -40,7 +41,7 @@ struct Start {
 /// Settings, ranks, data, checkpoint to resume, agreement, device, plan. Nothing is written: a run that is
 /// refused leaves no trace. Collective. Errors: UserError of each part and SpecError of the settings; of
 /// several ranks AgreedError.
-Start prepare(const spec::RunConfig& config, const Rank& rank);
+Start prepare(const Request& request, const Rank& rank);
 
 /// Makes the folder, last of all, so that a refused run leaves none behind, and states what the record begins
 /// with. Collective. Errors: UserError(io).

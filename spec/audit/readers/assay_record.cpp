@@ -179,6 +179,11 @@ class AssayRecord : public LineReader {
         resumed_ = true;
         builder.restart(resume->step);
       }
+      // Of a step that was skipped no line is missing.
+      if (std::holds_alternative<record::SkippedStep>(event)) {
+        ++skipped_;
+        builder.hidden(1);
+      }
       const auto* memory = std::get_if<record::Memory>(&event);
       const auto* warning = std::get_if<record::Warning>(&event);
       if (warning && warning->code == "memory_plan" && !builder.memory().empty())
@@ -341,8 +346,11 @@ class AssayRecord : public LineReader {
 
   void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
     if (starts_ > 1) return read_later_end(end, line, builder);
-    builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
-    builder.summary(Setting::total_seconds, exactly(end.seconds, line));
+    // Of steps that were trained on, not of all steps up to the last.
+    if (skipped_ == 0) {
+      builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
+      builder.summary(Setting::total_seconds, exactly(end.seconds, line));
+    }
     builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
     if (end.final_loss && end.final_steps) {
       builder.summary(Setting::final_loss, exactly(*end.final_loss, line));
@@ -350,15 +358,18 @@ class AssayRecord : public LineReader {
     }
     if (end.gap_closed) builder.summary(Setting::gap_closed, exactly(*end.gap_closed, line));
     if (resumed_) return;
-    builder.summary(Setting::final_step, exactly(static_cast<double>(end.steps), line));
+    const double steps = static_cast<double>(end.steps + skipped_);
+    // Where the last ones were skipped, its last line is of an earlier one.
+    if (skipped_ == 0) builder.summary(Setting::final_step, exactly(steps, line));
     if (end.reason == record::EndReason::done)
-      builder.summary(Setting::completed_steps, exactly(static_cast<double>(end.steps), line));
+      builder.summary(Setting::completed_steps, exactly(steps, line));
   }
 
   int starts_ = 0;
   std::optional<double> planned_;                  ///< memory, of the last start
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
+  std::int64_t skipped_ = 0;    ///< steps
   bool drops_ = false;          ///< choices of experts, by a capacity
   EndOfStart::Sums sums_;       ///< of the steps since the last start
   std::vector<double> losses_;  ///< of the last of them

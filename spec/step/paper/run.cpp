@@ -87,18 +87,27 @@ void validate(const Setting& s, Ledger& ledger, PaperOps& ops, const Count& in_s
   step::token_losses(ops);
 }
 
-/// impl/run/sample_text.cpp at its last token: a forward pass that keeps nothing, and all logits.
+/// impl/generate/generate.cpp at its last token: a forward pass over one token of each text, with the keys and
+/// values of all before it (impl/model/key_value_cache.hpp), and logits of the tokens.
 void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   if (s.sampled == 0 || s.sequence_length < 2) return;
   // Tensor ranks hold equal parts of the tokens: copies of the first texts fill the batch up.
   std::int64_t texts = s.sampled;
-  while (texts * (s.sequence_length - 1) % s.tensor_ranks != 0) ++texts;
-  ops.size_batch(texts, s.sequence_length - 1);
+  while (texts % s.tensor_ranks != 0) ++texts;
+  ops.size_batch(texts, 1);
   ops.within("sampling");
   ops.unquantised();
   ops.untrained();
-  const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {texts * (s.sequence_length - 1)}, 8);
-  step::logits(ops);
+  const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {texts}, 8);
+  const ModelSpec& m = s.model;
+  const std::int64_t kept = m.layers * texts * m.kv_heads * s.sequence_length * (m.head_dim + m.value_dim()),
+                     exact = s.dtype == Dtype::f64 ? 8 : 4;
+  const memory::Tensor cache = ledger.make("keys_and_values", Purpose::temporaries, {kept}, exact);
+  // Scores, their mask and their softmax, which are there in turn with what else a block makes.
+  const memory::Tensor scores =
+      ledger.make("scores", Purpose::temporaries, {3 * texts * m.heads * s.sequence_length}, exact);
+  const Tensor logits = step::logits(ops);
+  ledger.make("logits_f64", Purpose::temporaries, {texts * m.vocab}, 8);
 }
 
 void check(const Setting& s) {

@@ -34,6 +34,45 @@ RC_GTEST_PROP(AxisReport, CoversItsRangeWithFewRoundTicks, ()) {
   RC_ASSERT(axis.ticks.size() >= 2u && axis.ticks.size() <= 12u);
 }
 
+TEST(AxisReport, ALogarithmicAxisHasRoundTicksAndHalvesAreAsLongAsDoubles) {
+  const Axis axis = make_log_axis(0.7, 5.5);
+  EXPECT_EQ(axis.low, 0.5);
+  EXPECT_EQ(axis.high, 10);
+  EXPECT_EQ(axis.labels, (std::vector<std::string>{"0.5", "1", "2", "5", "10"}));
+  EXPECT_NEAR(axis.position(2) - axis.position(1), axis.position(4) - axis.position(2), 1e-12);
+  EXPECT_EQ(axis.position(0.5), 0);
+  EXPECT_EQ(axis.position(10), 1);
+  for (const double low : {1e-9, 0.3, 1.0, 7e5})
+    for (const double factor : {1.0, 1.5, 100.0, 1e12}) {
+      const Axis each = make_log_axis(low, low * factor);
+      EXPECT_LE(each.low, low * (1 + 1e-9));
+      EXPECT_GE(each.high, low * factor * (1 - 1e-9));
+      EXPECT_LT(each.low, each.high);
+      EXPECT_LE(each.ticks.size(), 12u);
+    }
+}
+
+TEST(ChartReport, UnderThePointerAreTheValuesOfEachSeriesAtThatStep) {
+  const std::string svg = line_chart({"Loss",
+                                      "nats",
+                                      {{"a", {1, 2, 3}, {4, NAN, 2}, 0}, {"b", {1, 2, 3}, {1e-9, 5, 7e8}, 1}},
+                                      {},
+                                      true,
+                                      false});
+  EXPECT_NE(svg.find("<title>step 1\na: 4.0000\nb: 1.000e-09</title>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("\nb: 5.0000</title>"), std::string::npos);
+  EXPECT_NE(svg.find("<title>step 3\na: 2.0000\nb: 7.000e+08</title>"), std::string::npos);
+}
+
+TEST(ChartReport, WhatIsNotAboveZeroIsNotOnALogarithmicAxis) {
+  Chart chart{"Loss", "nats", {{"loss", {1, 2, 3, 4}, {1, 0, -2, 2}, 0}}, {{-1, "floor"}}, true, false};
+  chart.log_y = true;
+  const std::string svg = line_chart(chart);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  EXPECT_EQ(svg.find("floor"), std::string::npos);
+}
+
 TEST(SeriesReport, ThinningKeepsSpikesAndEnds) {
   Series series{"s", {}, {}, 0};
   for (int i = 0; i < 100'000; ++i) {

@@ -120,7 +120,7 @@ TEST(PageReport, HostileTextsStayText) {
     const std::string html = page(runs);
     EXPECT_EQ(html.find("<script"), std::string::npos);
     EXPECT_EQ(html.find("<img"), std::string::npos);
-    EXPECT_EQ(count(html, "</title>"), 1u);
+    EXPECT_EQ(count(html, "</title>"), count(html, "<title>"));
     EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
   }
 }
@@ -164,13 +164,34 @@ TEST(PageReport, ValidationStandsBesideTheTrainingLoss) {
     each.perplexity = 5.7546, each.bits_per_byte = 2.5247, each.set_hash = "00ff00ff00ff00ff";
   }
   const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", example_run()}});
-  EXPECT_EQ(count(one, "<circle class=\"dot"), count(without, "<circle class=\"dot") + 3);
+  EXPECT_EQ(count(one, "<circle class=\"dot"), count(without, "<circle class=\"dot") + 6 * 3) << "six views";
   for (const char* text :
        {"<b>1.7500</b><span>validation loss after step 30", "</span>training</li>", "</span>validation</li>",
         "1.7500 after step 30, perplexity 5.755, 2.5247 bits per byte; lowest 1.5000 after step 20",
         "16 of 99 held-out samples of 128", "00ff00ff00ff00ff"})
     EXPECT_NE(one.find(text), std::string::npos) << text;
   EXPECT_NE(two.find("</span>a, validation</li>"), std::string::npos);
+}
+
+TEST(PageReport, CurvesAreByStepTokensAndTimeAndLossesOnTwoAxes) {
+  const std::string html = page({{"a", example_run()}});
+  for (const char* x : {"step", "tokens", "time"}) {
+    const std::string view = std::string("<svg class=\"view x-") + x;
+    EXPECT_EQ(count(html, view + " y-linear\""), 2u) << "loss and norm";
+    EXPECT_EQ(count(html, view + " y-log\""), 2u);
+    EXPECT_EQ(count(html, view + " y-linear y-log\""), 1u) << "throughput";
+    EXPECT_EQ(count(html, std::string("id=\"x-") + x + "\""), 1u);
+  }
+  EXPECT_NE(html.find("aria-label=\"Loss by tokens, nats per token\""), std::string::npos);
+  for (const char* values : {"<title>step ", "<title>tokens ", "<title>s "})
+    EXPECT_GT(count(html, values), 3 * 60u) << values;
+}
+
+TEST(PageReport, ALossAboveThatOfAUniformGuessClosesNoGap) {
+  auto run = example_run();
+  for (Step& step : run.steps) step.loss = 7;
+  const std::string html = page({{"a", run}});
+  EXPECT_EQ(html.find("of the gap to the floor"), std::string::npos);
 }
 
 TEST(PageReport, TensorRanksAreRanks) {
@@ -195,6 +216,14 @@ TEST(PageReport, RunsAreComparedAndDifferencesMarked) {
   other.start.settings = {{"run.directory", std::string("elsewhere")}};
   const std::string html = page({{"a", example_run()}, {"b", other}});
   EXPECT_EQ(count(html, "<tr class=\"differs\">"), 1u);
+  EXPECT_NE(html.find("No setting but the folder"), std::string::npos);
+  other.start.settings.emplace_back("optimizer.clip", 0.5);
+  const std::string clipped = page({{"a", example_run()}, {"b", other}});
+  const std::size_t first = clipped.find("<code>optimizer.clip</code>");
+  EXPECT_LT(clipped.find("What differs"), first);
+  EXPECT_LT(first, clipped.find("tokens per step")) << "what differs stands ahead of all else";
+  EXPECT_EQ(count(clipped, "<code>optimizer.clip</code>"), 2u) << "and among all settings";
+  other.start.settings.pop_back();
   EXPECT_NE(html.find("2 runs compared"), std::string::npos);
   EXPECT_EQ(count(page({{"a", other}, {"b", other}}), "<tr class=\"differs\">"), 0u);
 }

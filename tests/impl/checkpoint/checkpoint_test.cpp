@@ -66,6 +66,14 @@ class CheckpointImpl : public testing::Test {
   std::string directory_;
 };
 
+constexpr const char* only_file = "rank-00000-of-00001.safetensors";
+
+/// Only damage within a slice is found while the buffers are filled.
+bool found_while_filling(const std::string& message) {
+  return message.find("checkpoint_c3: content differs from what was written, in tensor ") !=
+         std::string::npos;
+}
+
 std::string refusal(const std::string& path) {
   ParameterBuffers buffers = filled(99);
   const ParameterBuffers before = filled(99);
@@ -73,7 +81,8 @@ std::string refusal(const std::string& path) {
     load(path, buffers);
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::bad_data);
-    EXPECT_TRUE(same(buffers, before)) << "a refused checkpoint changed the buffers";
+    EXPECT_TRUE(found_while_filling(error.what()) || same(buffers, before))
+        << "a refused checkpoint changed the buffers: " << error.what();
     return error.what();
   }
   return "accepted";
@@ -211,22 +220,24 @@ TEST_F(CheckpointImpl, C3RefusesEveryFlippedByteOfEveryFileByName) {
 
 TEST_F(CheckpointImpl, C3NamesTheDamagedTensor) {
   const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
-  flip(path + "/moment1.safetensors", fs::file_size(path + "/moment1.safetensors") - 3);
+  const std::string file = path + "/" + only_file;
+  flip(file, fs::file_size(file) - 3);
   const std::string message = refusal(path);
-  EXPECT_NE(message.find("moment1.safetensors"), std::string::npos) << message;
-  EXPECT_NE(message.find("tensor lm_head.weight"), std::string::npos) << message;
+  EXPECT_NE(message.find(only_file), std::string::npos) << message;
+  EXPECT_NE(message.find("tensor moment2/lm_head.weight"), std::string::npos) << message;
 }
 
 TEST_F(CheckpointImpl, C3RefusesTruncationAndMissingAndSwappedFiles) {
-  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path;
-  const std::string file = path + "/moment2.safetensors", aside = directory_ + "/aside";
+  const std::string path = save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2).path,
+                    other = save(directory_, filled(2), {.step = 2, .tokens = 0, .config = {}}, 2).path;
+  const std::string file = path + "/" + only_file, aside = directory_ + "/aside";
   const auto size = fs::file_size(file);
   fs::copy_file(file, aside);
   fs::resize_file(file, size - 1);
   EXPECT_NE(refusal(path).find("checkpoint_c3"), std::string::npos);
   fs::remove(file);
-  EXPECT_NE(refusal(path).find("moment2.safetensors"), std::string::npos);
-  fs::copy_file(path + "/moment1.safetensors", file);  // same size, right format, other content
+  EXPECT_NE(refusal(path).find(only_file), std::string::npos);
+  fs::copy_file(other + "/" + only_file, file);  // same size, same header, other content
   EXPECT_NE(refusal(path).find("checkpoint_c3"), std::string::npos);
   fs::copy_file(aside, file, fs::copy_options::overwrite_existing);
   ParameterBuffers read = filled(2);
@@ -245,29 +256,33 @@ std::vector<std::string> refusals(const std::vector<std::string>& paths) {
       text = "accepted";
     } catch (const AgreedError& error) {
       EXPECT_EQ(error.code(), ExitCode::bad_data);
-      EXPECT_TRUE(same(buffers, before)) << "a refused checkpoint changed the buffers";
+      EXPECT_TRUE(found_while_filling(error.what()) || same(buffers, before))
+          << "a refused checkpoint changed the buffers: " << error.what();
       text = error.what();
     }
   });
   return texts;
 }
 
-/// Flips bytes of the tensor files of `damaged`: each is found by one of the ranks and refused by all.
+/// Flips bytes of the tensor files of `damaged`: each is refused by all, and named. Where ranks see other
+/// files, one that sees it has found it, and is named, too.
 void expect_every_flip_refused(const std::string& damaged, const std::vector<std::string>& paths) {
+  const bool shared = std::ranges::count(paths, damaged) == std::ssize(paths);
   for (const auto& entry : fs::directory_iterator(damaged)) {
     if (entry.path().extension() != ".safetensors") continue;
+    const std::string says = entry.path().string() + ": checkpoint_c3";
     std::vector<std::string> named;  // one rank of those that see the file
     for (std::size_t rank = 0; rank < paths.size(); ++rank)
       if (paths[rank] == damaged)
-        named.push_back("rank " + std::to_string(rank) + " on host " + host_name() + ": " +
-                        entry.path().string() + ": checkpoint_c3");
+        named.push_back("rank " + std::to_string(rank) + " on host " + host_name() + ": " + says);
     for (std::uintmax_t position = 0; position < fs::file_size(entry.path()); position += 173) {
       flip(entry.path(), position);
       const std::vector<std::string> texts = refusals(paths);
       for (const std::string& text : texts) {
         EXPECT_EQ(text, texts[0]);
-        EXPECT_EQ(std::ranges::count_if(named, [&](const auto& start) { return text.starts_with(start); }), 1)
-            << position << ": " << text;
+        const auto ranks =
+            std::ranges::count_if(named, [&](const auto& start) { return text.starts_with(start); });
+        EXPECT_TRUE(ranks == 1 || (shared && text.starts_with(says))) << position << ": " << text;
       }
       flip(entry.path(), position);
     }
@@ -308,37 +323,27 @@ std::int64_t bytes_read() {
   return word == "rchar:" ? bytes : -1;
 }
 
-TEST_F(CheckpointImpl, RanksHashEachByteOnceBetweenThemInEqualParts) {
+/// Which rank hashes what: tests/impl/params/slices_test.cpp. Here: for that nothing more is read.
+TEST_F(CheckpointImpl, RanksReadEachByteThatTheyHoldOnce) {
   spec::ModelSpec model = tiny();
   model.vocab = 64, model.width = 64, model.layers = 8, model.ffn = 128;
   const ParameterBuffers written = allocate(model, Dtype::f32, at::kCPU);
   written.master.fill_(0.5), written.moment1.fill_(0.25), written.moment2.fill_(0.125);
   const Saved saved = save(directory_, written, {.step = 1, .tokens = 0, .config = {}}, 1);
-  const std::int64_t largest = model.width * model.ffn * 4;
-  std::int64_t not_tensors = 0;  // headers, manifest and marker, each read a few times
-  for (const char* file : {"master.safetensors", "manifest.json"})
-    not_tensors += 8 * static_cast<std::int64_t>(fs::file_size(saved.path + "/" + file));
-  not_tensors -= 8 * written.master.numel() * 4;
-  ASSERT_LT(7 * not_tensors, saved.bytes) << "the limits below would be none";
-  for (const int ranks : {1, 4, 7}) {
-    std::vector<std::int64_t> hashed(static_cast<std::size_t>(ranks));
+  const auto manifest = static_cast<std::int64_t>(fs::file_size(saved.path + "/manifest.json"));
+  const std::int64_t tensors = 3 * 4 * written.model.parameter_count().to_int64();
+  for (const int ranks : {1, 4, 7})
     tests::on_thread_ranks(ranks, [&](Communicator& communicator) {
       ParameterBuffers read = allocate(model, Dtype::f32, at::kCPU);
       const std::int64_t before = bytes_read();
       ASSERT_GE(before, 0);
       load(saved.path, read, communicator);
-      // It holds everything, and has read it once for that.
-      hashed[static_cast<std::size_t>(communicator.rank())] = bytes_read() - before - saved.bytes;
+      const std::int64_t all = bytes_read() - before;
+      EXPECT_GE(all, tensors);
+      // Beside them manifest and marker, twice, and on one rank the header of the file.
+      EXPECT_LE(all, saved.bytes + 2 * manifest + 4096);
       EXPECT_TRUE(same(read, written));
     });
-    std::int64_t together = 0;
-    for (const std::int64_t each : hashed) {
-      EXPECT_LE(each, saved.bytes / ranks + largest + not_tensors) << ranks;
-      together += each;
-    }
-    EXPECT_GE(together, saved.bytes - not_tensors) << ranks;
-    EXPECT_LE(together, saved.bytes + ranks * not_tensors) << ranks;
-  }
 }
 
 TEST_F(CheckpointImpl, C4RefusesAnotherModelAndAnotherDtype) {
@@ -380,7 +385,7 @@ TEST_F(CheckpointImpl, LoadingTakesNoMemoryForWholeFiles) {
   const ParameterBuffers written = allocate(model, Dtype::f32, at::kCPU);
   written.master.fill_(0.5), written.moment1.fill_(0.25), written.moment2.fill_(0.125);
   const std::string path = save(directory_, written, {.step = 1, .tokens = 0, .config = {}}, 1).path;
-  const auto file_bytes = static_cast<std::int64_t>(fs::file_size(path + "/master.safetensors"));
+  const auto file_bytes = static_cast<std::int64_t>(fs::file_size(path + "/" + only_file));
   const std::int64_t largest = written.inventory.at("lm_head.weight").size * 4, piece = 4 << 20;
   ASSERT_LT(largest + piece, file_bytes / 2) << "the limit below would not be one";
   at::set_num_threads(1);  // a forked child has no thread pool

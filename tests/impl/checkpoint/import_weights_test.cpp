@@ -321,9 +321,13 @@ TEST_F(DamagedWeights, NothingIsLeftOfAnExportThatFails) {
   EXPECT_EQ(said("F32"), "exported");
   EXPECT_NE(said("F32").find("exists; give a folder that does not"), std::string::npos);
   fs::remove_all(out);
-  std::fstream file(path + "/master.safetensors", std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(-3, std::ios::end);
-  file.put('\x11');
+  const std::string damaged = path + "/rank-00000-of-00001.safetensors";
+  std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+  const auto at = static_cast<std::streamoff>(fs::file_size(damaged) / 3);  // weights come first
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
   file.close();
   EXPECT_NE(said("BF16").find("checkpoint_c3: content differs from what was written, in tensor"),
             std::string::npos)

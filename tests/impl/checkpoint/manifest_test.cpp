@@ -10,15 +10,22 @@ namespace assay::impl::checkpoint::manifest_test {
 namespace {
 
 Manifest example() {
-  return {
-      .step = 12,
-      .tokens = 345,
-      .config = "train.steps = 20\n",
-      .version = "0.1.0",
-      .dtype = "F32",
-      .data = {{{.path = "tokens", .bytes = 77, .sample = "ef"}}},
-      .files = {{.name = "weights.safetensors", .bytes = 99, .hash = "ab", .tensors = {{"embedding", "cd"}}}},
-      .model = "name = \"a model\"\n"};
+  return {.step = 12,
+          .tokens = 345,
+          .config = "train.steps = 20\n",
+          .version = "0.1.0",
+          .dtype = "F32",
+          .data = {{{.path = "tokens", .bytes = 77, .sample = "ef"}}},
+          .parameters = {{.name = "embedding", .dtype = "F32", .shape = {4, 6}}},
+          .files = {{.name = "weights.safetensors",
+                     .bytes = 99,
+                     .hash = "ab",
+                     .slices = {{.part = "master",
+                                 .parameter = "embedding",
+                                 .slice = {1, 2, 3, 3},
+                                 .begin = 64,
+                                 .hash = "cd"}}}},
+          .model = "name = \"a model\"\n"};
 }
 
 std::string refusal(const std::string& text) {
@@ -74,7 +81,9 @@ TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheModel) {
 
 TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {
   for (const std::string& text :
-       {std::string(), std::string("[]"), replaced("\"schema\": 1", "\"schema\": 2"),
+       {std::string(), std::string("[]"), replaced("\"schema\": 2", "\"schema\": 3"),
+        replaced("\"schema\": 2", "\"schema\": 0"), replaced("\"shape\"", "\"size\""),
+        replaced("[1, 2, 3, 3]", "[1, 2, 3]"), replaced("\"begin\"", "\"start\""),
         replaced("\"tokens\"", "\"words\""), replaced("345", "\"345\""), replaced("\"xxh3\"", "\"md5\""),
         replaced("77", "\"77\"")})
     EXPECT_THAT(refusal(text), testing::HasSubstr("folder/manifest.json: checkpoint_c2: ")) << text;

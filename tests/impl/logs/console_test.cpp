@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "impl/machine/disk_call.hpp"
+#include "spec/text/quantity.hpp"
 #include "tests/support/example_run.hpp"
 
 namespace assay::impl::logs::console_test {
@@ -180,6 +181,24 @@ TEST(ConsoleImpl, LogEveryShowsTheFirstTheLastAndEveryNthStep) {
   EXPECT_EQ(shown, "  1;100;200;250;");
 }
 
+TEST(ConsoleImpl, LinesOfALogCarryElapsedTimeAndEta) {
+  Step step = example_step(50);
+  step.elapsed_seconds = 130;
+  const auto printed = [&](Terminal terminal) {
+    Screen screen(terminal);
+    screen.console.show(example_start());
+    screen.console.show(step);
+    return screen.data.str();
+  };
+  const std::string line = step_line(step, 250);
+  EXPECT_EQ(printed({}),
+            line + "  elapsed " + spec::duration(130) + "  ETA " + spec::duration(200 * 0.25) + "\n");
+  EXPECT_EQ(printed({.data_is_terminal = true, .messages_is_terminal = true, .width = 80}), line + "\n")
+      << "there the bar says it";
+  step.step = 250;
+  EXPECT_EQ(printed({}), step_line(step, 250) + "  elapsed " + spec::duration(130) + "\n");
+}
+
 TEST(ConsoleImpl, TheBarShowsShareAndEtaAndIsErasedBeforeTheNextLine) {
   Screen screen({.messages_is_terminal = true, .width = 40});
   screen.console.show(example_start());
@@ -223,13 +242,31 @@ TEST(ConsoleImpl, WarningsCheckpointsAndResumesAreMessages) {
   screen.console.show(example_start());
   screen.messages.str("");
   screen.console.show(Warning{.step = 1, .code = "first_loss", .text = "first loss 9.0 is 280 sd off"});
-  screen.console.show(
-      Checkpoint{.step = 250, .path = "runs/x/step-250", .bytes = 10'250'000, .seconds = 0.031});
+  screen.console.show(Checkpoint{.step = 250,
+                                 .path = "runs/x/step-250",
+                                 .bytes = 10'250'000,
+                                 .seconds = 0.031,
+                                 .asynchronous = false,
+                                 .copy_seconds = 0,
+                                 .write_seconds = 0.031,
+                                 .delay_seconds = 0.031,
+                                 .host_bytes = 0});
+  screen.console.show(Checkpoint{.step = 260,
+                                 .path = "runs/x/step-260",
+                                 .bytes = 10'250'000,
+                                 .seconds = 2,
+                                 .asynchronous = true,
+                                 .copy_seconds = 0.1,
+                                 .write_seconds = 1.5,
+                                 .delay_seconds = 0.12,
+                                 .host_bytes = 10'250'000});
   screen.console.show(ResumeFrom{.step = 250, .path = "runs/x/step-250"});
-  EXPECT_EQ(screen.messages.str(),
-            "warning at step 1: first loss 9.0 is 280 sd off [first_loss]\n"
-            "checkpoint of step 250: runs/x/step-250, 9.78 MiB in 0.03 s\n"
-            "resuming after step 250 from runs/x/step-250\n");
+  EXPECT_EQ(
+      screen.messages.str(),
+      "warning at step 1: first loss 9.0 is 280 sd off [first_loss]\n"
+      "checkpoint of step 250: runs/x/step-250, 9.78 MiB in 0.03 s\n"
+      "checkpoint of step 260: runs/x/step-260, 9.78 MiB in 2.00 s beside the steps, which waited 0.12 s\n"
+      "resuming after step 250 from runs/x/step-250\n");
   EXPECT_EQ(screen.data.str(), "");
 }
 
@@ -355,7 +392,19 @@ TEST(ConsoleImpl, SummaryStandsBesideTheFloor) {
             "\n"
             "  loss        0.7421 nats per token, mean of the last 12 steps\n"
             "  floor       0.7123 nats per token, the entropy of the data\n"
-            "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n");
+            "  gap closed  99.4 % of the way from log V = 5.5452 to the floor\n"
+            "  report      runs/tiny-llama/report.html\n");
+}
+
+TEST(ConsoleImpl, ARunThatFailedHasNoReportAndALossAboveLogVNoGap) {
+  Screen screen;
+  RunEnd end = example_end();
+  end.reason = EndReason::error;
+  end.gap_closed = -0.43;
+  screen.console.show(example_start());
+  screen.console.show(end);
+  EXPECT_EQ(screen.data.str().find("report.html"), std::string::npos);
+  EXPECT_EQ(screen.data.str().find("gap closed"), std::string::npos);
 }
 
 TEST(ConsoleImpl, TheEndSaysWhereAllTimeWent) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "impl/params/slices.hpp"
 #include "tests/impl/ops/parity/quantise_parity.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 
@@ -29,9 +30,11 @@ struct DrawnWeights {
     return values;
   }
   void store_in(const ParameterBuffers& buffers) const {
-    for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i)
-      for (const at::Tensor* buffer : {&buffers.weights, &buffers.master})
-        store(buffers, *buffer, i, of(buffers.model.parameters[i]));
+    const auto places = destinations(buffers, &ParameterBuffers::master);
+    for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+      const spec::Slice whole = spec::whole_slice(buffers.model.parameters[i].shape);
+      places[i].put(whole, of(buffers.model.parameters[i]).view({whole.rows, whole.columns}));
+    }
   }
 };
 

@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "impl/checkpoint/checkpoint.hpp"
-#include "impl/params/gathered_state.hpp"
 #include "impl/params/replica_hash.hpp"
 #include "spec/memory/plan.hpp"
 #include "tests/impl/comm/solo_communicator.hpp"
@@ -143,7 +142,7 @@ Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from,
     tests::StepRunner runner(model, dtype, at::kCPU, communicator, ranks.layout, tests::layout_settings(c),
                              c.seed, states, Dtype::f32, spec::Recompute::norms_swiglu, {}, 1, ranks.expert);
     if (!from.empty()) {
-      checkpoint::load(from, runner.buffers(), communicator);
+      checkpoint::load(from, runner.buffers(), runner.groups());
       runner.parameters().weights_changed();
     }
     Held mine;
@@ -158,16 +157,9 @@ Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from,
     }
     runner.parameters().settle_weights();
     mine.odd = compare_replicas(runner.buffers(), runner.groups()).odd;
-    if (!to.empty()) {
-      GatheredState gathered(runner.buffers(), &runner.groups());
-      if (communicator.rank() == 0)
-        checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
-                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
-                           return gathered.values(buffer, index);
-                         });
-      else
-        gathered.serve();
-    }
+    if (!to.empty())
+      checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
+                       runner.groups());
     std::size_t number = 0;
     for (const auto buffer : {&ParameterBuffers::master, &ParameterBuffers::moment1,
                               &ParameterBuffers::moment2, &ParameterBuffers::weights})

@@ -9,7 +9,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
-#include "impl/params/gathered_state.hpp"
+#include "impl/checkpoint/reshard.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 #include "tests/support/scratch.hpp"
@@ -67,7 +67,7 @@ Held run(const Ranks& ranks, Dtype dtype, const std::string& from, int first, in
     tests::StepRunner runner(model, dtype, at::kCPU, communicator, layout, tests::layout_settings(), c.seed,
                              Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, {}, ranks.tensor);
     if (!from.empty()) {
-      checkpoint::load(from, runner.buffers(), communicator);
+      checkpoint::load(from, runner.buffers(), runner.groups());
       runner.parameters().weights_changed();
     }
     std::vector<double> losses;
@@ -83,16 +83,9 @@ Held run(const Ranks& ranks, Dtype dtype, const std::string& from, int first, in
                            .cross_entropy);
     }
     runner.parameters().settle_weights();
-    if (!to.empty()) {
-      GatheredState gathered(runner.buffers(), &runner.groups());
-      if (communicator.rank() == 0)
-        checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
-                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
-                           return gathered.values(buffer, index);
-                         });
-      else
-        gathered.serve();
-    }
+    if (!to.empty())
+      checkpoint::save(to, runner.buffers(), {.step = first + steps, .tokens = 1, .config = ""}, 5,
+                       runner.groups());
     const auto parameters_of = [&](const at::Tensor& buffer) {
       const at::Tensor whole = tests::of_tensor_ranks(runner, tests::whole_of(runner, buffer));
       std::vector<at::Tensor> parts;
@@ -144,16 +137,17 @@ TEST(LayoutCheckpointImpl, AResumedRunInAnotherLayoutGoesOnAsTheUnchangedOne) {
 }
 
 TEST(LayoutCheckpointImpl, TheLayoutLeavesNoTraceInTheFiles) {
-  // Initial weights are the same bits everywhere, so their checkpoints are the same files.
+  // Initial weights are the same bits everywhere, so their checkpoints are the same files once resharded.
   tests::Scratch scratch;
   std::map<std::string, std::string> first;
   for (std::size_t a = 0; a < layouts.size(); ++a) {
     const auto folder = scratch.path() / std::to_string(a);
     run(layouts[a], Dtype::f32, "", 2, 0, folder.string());
-    for (const char* name :
-         {"master.safetensors", "moment1.safetensors", "moment2.safetensors", "manifest.json"}) {
-      const std::string bytes =
-          checkpoint::read_whole(std::filesystem::path(checkpoint_in(folder.string())) / name, 1 << 26);
+    const auto one = scratch.path() / ("one-" + std::to_string(a));
+    checkpoint::reshard({.checkpoint = checkpoint_in(folder.string()), .folder = one.string(), .files = 3});
+    for (const char* name : {"rank-00000-of-00003.safetensors", "rank-00001-of-00003.safetensors",
+                             "rank-00002-of-00003.safetensors", "manifest.json", "COMMITTED"}) {
+      const std::string bytes = checkpoint::read_whole(one / name, 1 << 26);
       const auto [it, is_new] = first.emplace(name, bytes);
       EXPECT_EQ(it->second == bytes, true) << name << " of " << layouts[a].name();
     }
@@ -180,21 +174,13 @@ std::vector<at::Tensor> biases(const spec::ModelSpec& model, const spec::Layout&
     if (from.empty()) {
       step(0), step(1);
     } else {
-      checkpoint::load(from, runner.buffers(), communicator);
+      checkpoint::load(from, runner.buffers(), runner.groups());
       runner.parameters().weights_changed();
     }
     runner.parameters().settle_weights();
     const at::Tensor before = runner.buffers().router_biases.clone();
-    if (!to.empty()) {
-      GatheredState gathered(runner.buffers(), &runner.groups());
-      if (communicator.rank() == 0)
-        checkpoint::save(to, runner.buffers(), {.step = 2, .tokens = 1, .config = ""}, 5,
-                         [&](at::Tensor ParameterBuffers::*buffer, std::size_t index) {
-                           return gathered.values(buffer, index);
-                         });
-      else
-        gathered.serve();
-    }
+    if (!to.empty())
+      checkpoint::save(to, runner.buffers(), {.step = 2, .tokens = 1, .config = ""}, 5, runner.groups());
     step(2);
     const std::scoped_lock lock(mutex);
     if (communicator.rank() == 0) out = {before, runner.buffers().router_biases.clone()};

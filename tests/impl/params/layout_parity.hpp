@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/params/slices.hpp"
 #include "reference/train_step.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/data/sample_order.hpp"

@@ -152,7 +152,7 @@ RC_GTEST_PROP(MemoryLimitsImpl, WhatARefusalNamesIsNotRefused, ()) {
 
 TEST(MemoryLimitsImpl, SentencesSampledTogetherAreToldApartFromTheStep) {
   spec::RunConfig config = demo(1, 1, 0);
-  config.sample_sentences = 10'000;
+  config.sample_sentences = 1'000'000;
   const std::string text = refusal(config);
   EXPECT_NE(text.find("lower sample.sentences"), std::string::npos) << text;
 }

@@ -66,7 +66,17 @@ TEST(RunLogImpl, TheEndSaysWhatAllStepsCameTo) {
     EXPECT_EQ(run.end->seconds, 0.5 * static_cast<double>(steps));
     EXPECT_EQ(run.end->final_steps, last);
     EXPECT_EQ(run.end->final_loss, static_cast<double>(2 * steps - last + 1) / 2);
-    ASSERT_EQ(run.warnings.size(), 1u);
+    ASSERT_EQ(run.warnings.size(), steps == 25 ? 2u : 1u) << "25 steps end above log V = 5.545";
+    EXPECT_EQ(run.warnings.front().code, "slow_rank");
+    EXPECT_EQ(run.warnings.back().code, steps == 25 ? "final_loss" : "slow_rank");
+    EXPECT_EQ(run.end->gap_closed.has_value(), steps < 25) << "no negative share of the gap";
+    EXPECT_EQ(printed.str().find("gap closed") != std::string::npos, steps < 25);
+    double elapsed = 0;
+    for (const Step& step : run.steps) {
+      ASSERT_TRUE(step.elapsed_seconds);
+      EXPECT_GE(*step.elapsed_seconds, elapsed);
+      elapsed = *step.elapsed_seconds;
+    }
     EXPECT_EQ(printed.str().find("written down alone"), std::string::npos);
   }
 }

@@ -12,7 +12,7 @@ namespace assay::impl::run::stop_signal_test {
 namespace {
 
 TEST(StopSignalImpl, ASignalOnAnotherThreadIsSeenByTheOneThatAsks) {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP, SIGPIPE}) {
     const StopSignal stop;
     EXPECT_EQ(stop.received(), 0);
     std::jthread([signal] { pthread_kill(pthread_self(), signal); }).join();
@@ -31,6 +31,24 @@ TEST(StopSignalImpl, OfTwoThreadsThatAreSignalledAtOnceOneEndsTheProcess) {
         second.join();
       },
       testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST(StopSignalImpl, ATerminalThatGoesAwayOrAClosedPipeMaySayItOften) {
+  for (const int signal : {SIGHUP, SIGPIPE}) {
+    const StopSignal stop;
+    for (int time = 0; time < 3; ++time) std::raise(signal);
+    EXPECT_EQ(stop.received(), signal);
+  }
+}
+
+TEST(StopSignalImpl, WhatNohupIgnoresStaysIgnored) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignal stop;
+    std::raise(SIGHUP);
+    EXPECT_EQ(stop.received(), 0);
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN) << "it is not taken away from nohup";
 }
 
 TEST(StopSignalImpl, WithoutOneTheSignalHasItsUsualEffect) {

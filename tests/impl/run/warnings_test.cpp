@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/support/example_run.hpp"
 
 namespace assay::impl::run::warnings_test {
@@ -150,6 +152,56 @@ TEST(WarningsImpl, ARankThatMayNotRunNearItsGpu) {
   EXPECT_NE(warning->text.find("; 2 ranks are so: "), std::string::npos) << warning->text;
   for (auto& place : start.ranks) place.gpu_node = {};
   EXPECT_EQ(numa_warning(start), std::nullopt);
+}
+
+TEST(WarningsImpl, AFinalLossAboveThatOfAUniformGuess) {
+  spec::record::RunStart start;
+  start.vocab = 256;  // log V = 5.5452
+  start.expected_first_loss = {.mean = 5.55, .standard_deviation = 0.01};
+  const auto warned = [&](std::int64_t steps, std::optional<double> loss) {
+    spec::record::RunEnd end;
+    end.steps = steps, end.final_loss = loss;
+    const auto warning = final_loss_warning(end, start);
+    EXPECT_EQ(warning ? warning->code : "final_loss", "final_loss");
+    return warning.has_value();
+  };
+  EXPECT_FALSE(warned(1000, 5.545));
+  EXPECT_TRUE(warned(1000, 5.546));
+  EXPECT_FALSE(warned(19, 5.56)) << "a run of a few steps ends where it began";
+  EXPECT_TRUE(warned(20, 5.56));
+  EXPECT_FALSE(warned(19, 5.5899));
+  EXPECT_TRUE(warned(19, 5.5901)) << "worse than untrained";
+  EXPECT_FALSE(warned(1000, {}));
+}
+
+TEST(WarningsImpl, AGradientNormThatExploded) {
+  const auto warned = [](int steps, double before, double last) {
+    NormHistory all;
+    std::vector<spec::record::Step> end;
+    for (int i = 0; i < steps; ++i) all.add(before);
+    for (int i = 0; i < 10; ++i) {
+      all.add(last);
+      end.emplace_back().gradient_norm = last;
+    }
+    const auto warning = exploded_norm_warning(end, all);
+    EXPECT_EQ(warning ? warning->code : "gradient_norm", "gradient_norm");
+    return warning.has_value();
+  };
+  EXPECT_FALSE(warned(100, 1, 9));
+  EXPECT_TRUE(warned(100, 1, 12));
+  EXPECT_TRUE(warned(100, 1e-6, 1.2e-5));
+  EXPECT_FALSE(warned(100, 12, 1)) << "it fell";
+  EXPECT_FALSE(warned(39, 1, 1000)) << "too few to tell";
+  EXPECT_FALSE(exploded_norm_warning({}, {}).has_value());
+}
+
+TEST(WarningsImpl, TheMedianOfNormsIsKnownToTenPercent) {
+  NormHistory history;
+  EXPECT_FALSE(history.median());
+  for (int i = 1; i <= 101; ++i) history.add(0.01 * i);
+  history.add(NAN), history.add(INFINITY), history.add(0);
+  EXPECT_EQ(history.count(), 101);
+  EXPECT_NEAR(*history.median(), 0.51, 0.051);
 }
 
 }  // namespace

@@ -95,14 +95,6 @@ TEST(ConfigSpec, C2RefusesAMicroBatchThatDoesNotDivide) {
   EXPECT_EQ(refusal(config), "");
 }
 
-TEST(ConfigSpec, C3RefusesTokenFilesWithoutTheirType) {
-  RunConfig config;
-  config.data_paths = {"tokens.bin"};
-  EXPECT_EQ(refusal(config).substr(0, 9), "config_c3");
-  config.data_dtype = "uint32";
-  EXPECT_EQ(refusal(config), "");
-}
-
 TEST(ConfigSpec, C4RefusesAScheduleLongerThanTheRun) {
   RunConfig config;
   config.steps = 100;

@@ -45,7 +45,7 @@ inline spec::RunConfig draw_config() {
   if (*rc::gen::arbitrary<bool>()) {
     config.data_paths.resize(*inRange<std::size_t>(1, 4));
     for (std::string& path : config.data_paths) path = draw_text(false);
-    config.data_dtype = *rc::gen::element<std::string>("uint16", "uint32");
+    config.data_dtype = *rc::gen::element<std::string>("", "uint16", "uint32");
     config.end_of_document = *inRange<std::int64_t>(-1, 70000);
   } else {
     config.grammar_samples = *inRange<std::int64_t>(1, 1'000'000'000'000);
@@ -63,6 +63,8 @@ inline spec::RunConfig draw_config() {
   }
   config.prefetch = *inRange<std::int64_t>(0, 100);
   config.steps = *inRange<std::int64_t>(1, 1'000'000);
+  config.on_non_finite = *rc::gen::element(spec::OnNonFinite::stop, spec::OnNonFinite::skip);
+  if (config.on_non_finite == spec::OnNonFinite::skip) config.max_skipped = *inRange<std::int64_t>(1, 1000);
   config.learning_rate = draw_positive(1e300);
   config.beta1 = draw_positive(1);
   config.beta2 = draw_positive(1);
@@ -116,7 +118,9 @@ inline spec::RunConfig draw_config() {
   config.stall_seconds = *inRange<std::int64_t>(30, 100000);
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
+  config.checkpoint_minutes = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);
+  config.checkpoint_asynchronous = *rc::gen::arbitrary<bool>();
   config.resume = *rc::gen::element(spec::Resume::never, spec::Resume::automatic, spec::Resume::path);
   if (config.resume == spec::Resume::path) config.resume_path = draw_text(false);
   config.log_every = *inRange<std::int64_t>(1, 1000);

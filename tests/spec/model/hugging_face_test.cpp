@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/model/model_spec.hpp"
 
 namespace assay::spec::hugging_face_test {
@@ -239,7 +240,10 @@ TEST(HuggingFace, AWindowOfSomeLayersLeavesNothingOutOfSequencesThatAreNoLonger)
                 "\"use_sliding_window\": a sliding attention window of some layers only is not supported"),
             std::string::npos)
       << refused(4097);
-  EXPECT_NE(refused({}).find("(--seq 4096)"), std::string::npos) << refused({});
+  EXPECT_NE(refused({}).find("(--seq 4096; of a run batch.sequence_length=4096)"), std::string::npos)
+      << refused({});
+  EXPECT_EQ(read_hugging_face(config.dump(), "config.json", 2048).without_effect.front(),
+            "sliding_window = 4096 (it leaves nothing out of sequences of 2048 tokens)");
   config["layer_types"] = std::vector<std::string>(28, "full_attention");
   config["layer_types"][27] = "sliding_attention";
   EXPECT_EQ(refused(4096), "");
@@ -249,6 +253,15 @@ TEST(HuggingFace, AWindowOfSomeLayersLeavesNothingOutOfSequencesThatAreNoLonger)
   EXPECT_NE(refused(4097), "");
   config.erase("sliding_window");
   EXPECT_NE(refused(16).find("of a length that is not said"), std::string::npos);
+}
+
+TEST(HuggingFace, ARefusalListsWhatTrains) {
+  Json config = llama_3_1();
+  config["model_type"] = "phi3";
+  EXPECT_EQ(error_of(config),
+            "hub/Some-Model/config.json: model_type \"phi3\" is not supported; the spec has \"llama\", "
+            "\"mistral\", \"qwen2\", \"qwen3\", \"mixtral\", \"qwen3_moe\", \"deepseek_v3\", \"olmoe\", "
+            "which train, or \"gpt2\", which is counted alone");
 }
 
 TEST(HuggingFace, RefusesByNameWhatTheSpecDoesNotHave) {

@@ -78,7 +78,19 @@ TEST(Trainable, NamesWhatTheTrainerDoesNotCompute) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       EXPECT_EQ(std::string(error.what()).find("model \"tiny-llama\" cannot be trained: it has "), 0u);
       EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("train a model of type \"llama\", \"mistral\", "),
+                std::string::npos);
     }
+  }
+}
+
+TEST(Trainable, ListsTheFamiliesOfWhichAModelTrains) {
+  for (const Family family : choices<Family>()) {
+    ModelSpec model = find_model("tiny-llama");
+    model.family = family;
+    EXPECT_EQ(trainable(family), untrainable_feature(model).empty()) << to_string(family);
+    EXPECT_EQ(trainable(family), trainable_types().find('"' + std::string(to_string(family)) + '"') !=
+                                     std::string::npos);
   }
 }
 

@@ -86,7 +86,7 @@ T drawn() {
 
 inline spec::record::Event draw_event() {
   using namespace spec::record;
-  switch (*rc::gen::inRange(0, 10)) {
+  switch (*rc::gen::inRange(0, 12)) {
     case 0: {
       RunStart start = drawn<RunStart>();
       start.schema = kSchema;
@@ -108,6 +108,10 @@ inline spec::record::Event draw_event() {
       return drawn<Validation>();
     case 8:
       return drawn<WeightsFrom>();
+    case 9:
+      return drawn<Profile>();
+    case 10:
+      return drawn<SkippedStep>();
     default:
       return drawn<RunEnd>();
   }

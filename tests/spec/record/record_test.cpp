@@ -287,8 +287,8 @@ TEST(RecordSpec, ARecordOfSchemaOneReadsForEver) {
     EXPECT_EQ(to_json(event), line);
     kinds.insert(event_name(event));
   }
-  EXPECT_EQ(kinds.size(), event_names().size() - 3)
-      << "it holds every kind of event but memory, validation and weights, later ones";
+  EXPECT_EQ(kinds.size(), event_names().size() - 5)
+      << "it holds every kind of event but memory, validation, weights, skipped and profile, later ones";
   EXPECT_EQ(read_events(path).size(), 9u);
 }
 

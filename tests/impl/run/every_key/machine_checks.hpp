@@ -326,6 +326,14 @@ inline std::map<std::string, Check> machine_checks() {
                  {"checkpoint.every=3", "step_00000003 step_00000004 "}},
                 checkpoints);
        }},
+      {"checkpoint.minutes",
+       [](Workshop& shop) {
+         expect(shop, {"checkpoint.keep=9", "checkpoint.asynchronous=off"},
+                {{"checkpoint.minutes=0", "step_00000004 "},
+                 {"checkpoint.minutes=1000", "step_00000004 "},
+                 {"checkpoint.minutes=1e-12", "step_00000001 step_00000002 step_00000003 step_00000004 "}},
+                checkpoints);
+       }},
       {"checkpoint.keep",
        [](Workshop& shop) {
          expect(shop, {"checkpoint.every=1"},
@@ -334,10 +342,47 @@ inline std::map<std::string, Check> machine_checks() {
                 checkpoints);
        }},
       {"checkpoint.keep_best", keep_best},
+      {"checkpoint.asynchronous",
+       [](Workshop& shop) {
+         // The last save is one that the run waits for.
+         expect(shop, {"checkpoint.every=2"},
+                {{"checkpoint.asynchronous=on", "beside waited "},
+                 {"checkpoint.asynchronous=off", "waited waited "}},
+                [](const Outcome& o) {
+                  std::string saves;
+                  for (const auto& save : o.run.checkpoints)
+                    saves += save.asynchronous.value() ? "beside " : "waited ";
+                  return saves;
+                });
+       }},
       {"checkpoint.resume", resume},
       {"log.every",
        [](Workshop& shop) {
          expect(shop, {}, {{"log.every=1", "1 2 3 4 "}, {"log.every=3", "1 3 4 "}}, printed_steps);
+       }},
+      {"log.tensorboard",
+       [](Workshop& shop) {
+         const auto curves = [&](const Outcome&) {
+           std::string names;
+           for (const auto& entry : fs::directory_iterator(shop.folder("run")))
+             if (entry.path().filename().string().starts_with("events.out.tfevents.")) names += "file ";
+           return names;
+         };
+         expect(shop, {}, {{"log.tensorboard=off", ""}, {"log.tensorboard=on", "file "}}, curves);
+       }},
+      {"profile.steps",
+       [](Workshop& shop) {
+         const auto profiled = [](const Outcome& o) {
+           std::string steps;
+           for (const auto& profile : o.run.profiles)
+             steps += std::to_string(profile.first_step) + "-" + std::to_string(profile.last_step) + " ";
+           return steps;
+         };
+         const std::string base = losses(shop.train({}));
+         expect(shop, {},
+                {{"profile.steps=[]", ""}, {"profile.steps=[2,3]", "2-3 "}, {"profile.steps=[3,9]", "3-4 "}},
+                profiled);
+         EXPECT_EQ(losses(shop.train({"profile.steps=[2,3]"})), base) << "the same bits";
        }},
       {"sample.sentences",
        [](Workshop& shop) {

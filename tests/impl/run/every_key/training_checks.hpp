@@ -10,6 +10,44 @@ inline std::map<std::string, Check> training_checks() {
        [](Workshop& shop) {
          expect(shop, {}, {{"train.steps=3", "1 2 3 "}, {"train.steps=5", "1 2 3 4 5 "}}, steps_done);
        }},
+      {"train.on_non_finite",
+       [](Workshop& shop) {
+         // The first update makes weights so large that no later loss is a number.
+         const Settings grows = {"optimizer.learning_rate=1e30", "schedule.warmup_steps=0"};
+         const auto with = [&](Settings more) {
+           more.insert(more.end(), grows.begin(), grows.end());
+           return shop.train(more);
+         };
+         const Outcome stopped = with({"train.on_non_finite=stop"});
+         EXPECT_EQ(stopped.code, static_cast<int>(ExitCode::non_finite));
+         EXPECT_EQ(checkpoints(stopped), "step_00000001 ") << "the state before the bad step";
+         const Outcome skipped = with({"train.on_non_finite=skip"});
+         EXPECT_EQ(skipped.code, 0) << skipped.refusal;
+         EXPECT_EQ(steps_done(skipped), "1 ");
+         ASSERT_EQ(skipped.run.skipped.size(), 3u);
+         for (std::int64_t i = 0; i < 3; ++i) {
+           const auto& step = skipped.run.skipped[static_cast<std::size_t>(i)];
+           EXPECT_EQ(step.step, i + 2);
+           EXPECT_EQ(step.skipped, i + 1);
+           EXPECT_EQ(step.allowed, 10);
+           EXPECT_NE(step.reason, "");
+         }
+         EXPECT_NE(skipped.printed.find("3 steps that were not finite"), std::string::npos)
+             << skipped.printed;
+         EXPECT_EQ(checkpoints(skipped), "step_00000004 ");
+       }},
+      {"train.max_skipped",
+       [](Workshop& shop) {
+         const Settings grows = {"optimizer.learning_rate=1e30", "schedule.warmup_steps=0",
+                                 "train.on_non_finite=skip"};
+         for (const auto& [most, code] : {std::pair("3", 0), std::pair("2", 76)}) {
+           Settings settings = grows;
+           settings.push_back(std::string("train.max_skipped=") + most);
+           const Outcome outcome = shop.train(settings);
+           EXPECT_EQ(outcome.code, code) << outcome.refusal;
+           EXPECT_EQ(checkpoints(outcome), code == 0 ? "step_00000004 " : "step_00000003 ");
+         }
+       }},
       {"train.seed",
        [](Workshop& shop) {
          differ(shop, {}, {"", "train.seed=7"}, samples_read);

@@ -193,7 +193,7 @@ inline std::string checkpoints(const Outcome& outcome) {
 }
 inline std::string weight_bytes(const Outcome& outcome) {
   for (const fs::path& file : outcome.files)
-    if (file.filename() == "master.safetensors") return std::to_string(fs::file_size(file));
+    if (file.filename() == "rank-00000-of-00001.safetensors") return std::to_string(fs::file_size(file));
   return "none";
 }
 inline std::string printed_steps(const Outcome& outcome) {

@@ -2,6 +2,7 @@
 // The fields of our own record that no other test's record holds.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "spec/audit/invariants.hpp"
@@ -51,6 +52,31 @@ TEST(AssayRecordSpec, ARemovedSettingChangesNothing) {
     if (run.settings[i]) {
       EXPECT_EQ(run.settings[i]->value, as_now.settings[i]->value) << i;
     }
+  }
+}
+
+/// Where a step was skipped none is missing; where its line is gone, too, one is.
+TEST(AssayRecordSpec, ASkippedStepIsNoMissingStep) {
+  record::RunStart start = tests::example_start();
+  start.steps = 5;
+  record::SkippedStep skipped;
+  skipped.step = 3, skipped.reason = "rank 0: loss is nan", skipped.loss = std::nan(""), skipped.skipped = 1;
+  record::RunEnd end;
+  end.steps = 4, end.tokens = 4 * tests::example_step(1).tokens,
+  end.seconds = 4 * tests::example_step(1).seconds;
+  end.tokens_per_second = static_cast<double>(end.tokens) / end.seconds;
+  for (const bool told : {true, false}) {
+    std::string log = record::to_json(start) + "\n";
+    for (const std::int64_t number : {1, 2, 3, 4, 5}) {
+      if (number != 3) log += record::to_json(tests::example_step(number)) + "\n";
+      if (number == 3 && told) log += record::to_json(skipped) + "\n";
+    }
+    std::istringstream in(log + record::to_json(end) + "\n");
+    const RunRecord run = read_log(in, "run.jsonl");
+    EXPECT_EQ(run.unread_lines, 0);
+    EXPECT_EQ(run.steps.size(), 4u);
+    for (const char* invariant : {"steps", "planned_steps"})
+      EXPECT_EQ(judge(invariant, run).verdict == Verdict::contradicts, !told) << invariant;
   }
 }
 

@@ -1,0 +1,96 @@
+"""tokenizers: small tokenizer.json files of the kinds that published models have, and the ids that the package tokenizers gives texts.
+
+Byte pairs over bytes with the patterns of GPT-2, Llama 3 and Qwen 2, and over characters with bytes for the others, as Llama 2 (a
+normalizer) and Mistral's later files (Metaspace) state them. Trained on the spot, from the texts and a few more.
+"""
+
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from .golden_file import Golden, tool_versions
+
+LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+TEXTS = [
+    "Hello world", " the loss  of\tstep 12345 is 0.75;  don't you'LL WE'VE\n", "", " ", "   \n\n \r\n  x", "a\n\n\nb  \n c\t\n",
+    "Ümläute, naïve café – “quotes” … 日本語のテキスト 한국어 🙂👍🏽", "x=1;#!/bin/sh\n\tif (a<b) { return -1; }\n", "<|end|>one<|end|>two <|end|> three",
+    "²³½ ٣٤ Ⅻ 1a2b", "\u00a0nbsp\u2003em\u3000wide\u2028line", "it's IT'S 'tis '' 's", "....!!!\n\n\n", "éé ~ÿ\x7f\x01", "x" * 60, "1234567 89"]
+MORE = ["the loss of the step is the sum of the losses", "hello hello world return returns 100 1000 don't isn't we'll", "日本語 テキスト café naïve \n\n \t"] * 20
+
+
+def over_bytes(pattern):
+    tokenizer = Tokenizer(models.BPE())
+    if pattern:
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    else:
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=420, special_tokens=["<|end|>"], initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+                                  show_progress=False)
+    tokenizer.train_from_iterator(TEXTS + MORE, trainer)
+    return tokenizer
+
+
+def over_characters(metaspace):
+    words = [text.replace(" ", "▁") for text in MORE]
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Split("▁", "merged_with_next")
+    trained.train_from_iterator(words, trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<unk>", "<|end|>", *(f"<0x{byte:02X}>" for byte in range(256))], show_progress=False))
+    model = json.loads(trained.to_str())["model"]
+    merges = [tuple(merge) if isinstance(merge, list) else tuple(merge.split(" ")) for merge in model["merges"]]
+    tokenizer = Tokenizer(models.BPE(vocab=model["vocab"], merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.add_special_tokens([AddedToken("<|end|>", normalized=False)])
+    if metaspace:
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    else:
+        tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return tokenizer
+
+
+def with_front(tokenizer):
+    """As Llama 3: a token in front of each text."""
+    end = tokenizer.token_to_id("<|end|>")
+    tokenizer.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(single="<|end|> $A", special_tokens=[("<|end|>", end)])])
+    return tokenizer
+
+
+def qwen():
+    tokenizer = over_bytes(QWEN2)
+    tokenizer.normalizer = normalizers.NFC()
+    return tokenizer
+
+
+MAKERS = {"gpt2": lambda: over_bytes(None), "llama3": lambda: with_front(over_bytes(LLAMA3)), "qwen2": qwen,
+          "llama2": lambda: over_characters(False), "mistral": lambda: over_characters(True)}
+
+
+@dataclasses.dataclass
+class WithFile(Golden):
+    file: str = ""
+
+    def write(self, root):
+        path = super().write(root)
+        folder = path.with_suffix("")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tokenizer.json").write_text(self.file)
+        return path
+
+
+def cases():
+    for case, make in MAKERS.items():
+        tokenizer = make()
+        tensors = {f"ids_{n}": np.array(tokenizer.encode(text).ids, dtype=np.int64) for n, text in enumerate(TEXTS)}
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer.save(str(Path(folder) / "t.json"), pretty=False)
+            file = (Path(folder) / "t.json").read_text()
+        yield WithFile("tokenizers", case, "tokenizers", "the package tokenizers, Tokenizer.encode", tool_versions("tokenizers"), tensors,
+                       texts={f"text_{n}": text for n, text in enumerate(TEXTS)}, folder="tokenizers", file=file)

@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "impl/cli/launch_ranks.hpp"
+#include "impl/cli/program.hpp"
+#include "impl/cli/verb.hpp"
+#include "impl/run/start/resume_request.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::cli {
+
+std::vector<std::string> changes_in(const Arguments& arguments) {
+  std::vector<std::string> changes;
+  const std::string all = arguments.value("change", "");
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\x1e', at), all.size());
+    changes.push_back(all.substr(at, end - at));
+    at = end + 1;
+  }
+  return changes;
+}
+
+int resume(const Arguments& arguments, Streams) {
+  if (arguments.positional.size() != 1)
+    throw UserError(ExitCode::usage,
+                    "`assay resume` takes one run's folder, as in assay resume runs/tiny-llama; a setting "
+                    "that is to be another one is given by --change key=value");
+  const std::string& folder = arguments.positional[0];
+  const run::ResumeWords asked{
+      .run = folder, .changes = changes_in(arguments), .into = arguments.value("into", "")};
+  run::resume_request(asked);  // what can be judged without tensors is, before any rank starts
+  const auto before = run::ranks_before(folder);
+  if (before && before->hosts > 1 && !arguments.has("ranks"))
+    throw UserError(ExitCode::usage, folder + " ran on " + std::to_string(before->hosts) +
+                                         " hosts: start assay-train --resume " + folder +
+                                         " by a launcher on each, or give --ranks N for this machine");
+  const std::int64_t ranks = arguments.positive("ranks", before ? before->ranks : 1);
+  std::vector<std::string> words = {find_trainer(), "--resume=" + folder};
+  for (const std::string& change : asked.changes) words.push_back("--change=" + change);
+  if (!asked.into.empty()) words.push_back("--into=" + asked.into);
+  if (ranks == 1) become(words, thread_environment());
+  return launch_ranks(ranks, words);
+}
+
+}  // namespace assay::impl::cli

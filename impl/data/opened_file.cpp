@@ -1,0 +1,82 @@
+#include "impl/data/opened_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "impl/machine/disk_call.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::impl::data {
+
+OpenedFile::OpenedFile(std::filesystem::path path) : path_(std::move(path)) {
+  // O_NONBLOCK: opening a pipe by mistake must fail below and not wait for a writer.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0)
+    refuse(ExitCode::io,
+           std::string("cannot be opened: ") + std::strerror(errno) + "; check the path and its permissions");
+  struct stat status {};
+  const bool known = ::fstat(descriptor_, &status) == 0;
+  bytes_ = status.st_size;
+  changed_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  std::string trouble;
+  if (!known || !S_ISREG(status.st_mode))
+    trouble = "is not a regular file; name the file of tokens itself";
+  else if (bytes_ == 0)
+    trouble = "is empty; write it again, or take it off the list";
+  if (trouble.empty()) return;
+  ::close(descriptor_);
+  refuse(ExitCode::bad_data, trouble);
+}
+
+OpenedFile::OpenedFile(OpenedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      bytes_(other.bytes_),
+      changed_(other.changed_) {}
+
+OpenedFile::~OpenedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OpenedFile::refuse(ExitCode code, const std::string& what) const {
+  throw UserError(code, "token file " + spec::quote(path_.string()) + " " + what);
+}
+
+void OpenedFile::read(std::int64_t offset, std::span<unsigned char> into) const {
+  while (!into.empty()) {
+    const ssize_t got = [&] {
+      const DataCall data;
+      return ::pread(descriptor_, into.data(), into.size(), offset);
+    }();
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      refuse(ExitCode::io, "cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno) +
+                               "; check the disk or the network file system");
+    if (got == 0)
+      refuse(ExitCode::bad_data, "ends at byte " + std::to_string(offset) + " but had " +
+                                     std::to_string(bytes_) +
+                                     " bytes when it was opened; another program has shortened it");
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += got;
+  }
+}
+
+std::string OpenedFile::beginning(std::int64_t most) const {
+  std::string text(static_cast<std::size_t>(std::min(most, bytes_)), '\0');
+  read(0, {reinterpret_cast<unsigned char*>(text.data()), text.size()});
+  return text;
+}
+
+std::uint64_t little_endian(const unsigned char* bytes, std::int64_t width) {
+  std::uint64_t value = 0;
+  for (std::int64_t i = width; i-- > 0;) value = value << 8 | bytes[i];
+  return value;
+}
+
+}  // namespace assay::impl::data

@@ -1,0 +1,121 @@
+#include "impl/run/start/resume_request.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "impl/checkpoint/folder.hpp"
+#include "impl/checkpoint/newest_whole.hpp"
+#include "spec/config/load.hpp"
+#include "spec/error.hpp"
+#include "spec/record/read.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::impl::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+[[noreturn]] void refuse(ExitCode code, const std::string& text) { throw UserError(code, text); }
+
+bool is_checkpoint(const fs::path& path) {
+  std::error_code unknown;
+  return fs::exists(path / checkpoint::manifest_name, unknown);
+}
+
+/// Without a slash at its end, so that its parent is the folder that holds it.
+fs::path named(const std::string& text) {
+  fs::path path = fs::path(text).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// The checkpoint whose settings the run goes on with.
+std::string checkpoint_of(const fs::path& run) {
+  if (is_checkpoint(run)) return run.string();
+  std::error_code unknown;
+  if (!fs::is_directory(run, unknown))
+    refuse(
+        ExitCode::usage,
+        run.string() + ": no such folder; give the folder of a run, which holds run.jsonl and checkpoints");
+  const checkpoint::NewestWhole newest = checkpoint::newest_whole(run.string());
+  if (newest.path) return *newest.path;
+  if (!newest.passed_over.empty())
+    refuse(ExitCode::bad_data, run.string() + " holds no whole checkpoint; the newest: " +
+                                   newest.passed_over.front().why + "; start the run anew");
+  refuse(ExitCode::bad_data, run.string() +
+                                 " holds no checkpoint to go on from: the run was not saved yet; start it "
+                                 "anew (checkpoint.every and checkpoint.minutes save on the way)");
+}
+
+void refuse_words_of_others(const std::string& change) {
+  const std::string name = change.substr(0, change.find('='));
+  if (name == "run.directory")
+    refuse(ExitCode::usage,
+           "--change run.directory: a run goes on in its own folder; --into FOLDER goes on in a new one");
+  if (name == "checkpoint.resume")
+    refuse(ExitCode::usage,
+           "--change checkpoint.resume: what to go on from is the RUN of `assay resume RUN`, "
+           "a run's folder or one of its checkpoints");
+}
+
+void refuse_a_run_in(const fs::path& folder) {
+  std::error_code unknown;
+  if (fs::exists(folder, unknown) && !fs::is_empty(folder, unknown))
+    refuse(ExitCode::usage, "--into " + spec::quote(folder.string()) +
+                                ": holds something already, and a branch gets a folder of its own; give "
+                                "another name, or go on with what is there by `assay resume " +
+                                folder.string() + "`");
+}
+}  // namespace
+
+Request resume_request(const ResumeWords& words) {
+  for (const std::string& change : words.changes) refuse_words_of_others(change);
+  const fs::path run = named(words.run);
+  const std::string from = checkpoint_of(run);
+  Request request;
+  spec::RunConfig& config = request.config;
+  config = spec::load_dump(checkpoint::read_manifest(from).config, from, words.changes);
+  for (const std::string& change : words.changes)
+    request.changes.push_back(change.substr(0, change.find('=')));
+  const bool one_checkpoint = is_checkpoint(run);
+  const bool in_a_run = run.parent_path().filename() == "checkpoints";
+  if (!words.into.empty()) {
+    refuse_a_run_in(words.into);
+    config.directory = words.into;
+  } else if (one_checkpoint && !in_a_run) {
+    refuse(ExitCode::usage, run.string() +
+                                " is a checkpoint outside of a run's folder: say by --into FOLDER where the "
+                                "run goes on");
+  } else {
+    config.directory = (one_checkpoint ? run.parent_path().parent_path() : run).string();
+    if (config.directory.empty()) config.directory = ".";
+  }
+  const bool newest_of_its_own = !one_checkpoint && words.into.empty();
+  config.resume = newest_of_its_own ? spec::Resume::automatic : spec::Resume::path;
+  config.resume_path = newest_of_its_own ? "" : run.string();
+  return request;
+}
+
+std::optional<RanksBefore> ranks_before(const std::string& run) {
+  fs::path folder = named(run);
+  if (is_checkpoint(folder)) folder = folder.parent_path().parent_path();
+  std::ifstream record(folder / "run.jsonl");
+  std::optional<RanksBefore> out;
+  for (std::string line; std::getline(record, line);) {
+    if (line.find("\"run_start\"") > 20) continue;  // `{"event":"run_start"` and blanks
+    try {
+      const auto event = spec::record::from_json(line, "");
+      const auto* start = std::get_if<spec::record::RunStart>(&event);
+      if (!start) continue;
+      std::set<std::string> hosts;
+      for (const auto& rank : start->ranks) hosts.insert(rank.host);
+      out = {.ranks = std::max<std::int64_t>(1, std::ssize(start->ranks)),
+             .hosts = std::max<std::int64_t>(1, std::ssize(hosts))};
+    } catch (const UserError&) {
+      continue;  // a torn line
+    }
+  }
+  return out;
+}
+
+}  // namespace assay::impl::run

@@ -1,0 +1,101 @@
+#pragma once
+// What the readers of Hugging Face's config.json share: typed access to its objects, the options that change
+// nothing, windows of attention, and its names of the model's fields (spec/model/hugging_face.md).
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "spec/model/model_spec.hpp"
+#include "spec/text/document.hpp"
+#include "spec/text/quote.hpp"
+
+namespace assay::spec::config_json {
+
+/// Typed access to one JSON object in which null is as good as absent. It keeps which keys were read, so that
+/// what nobody reads can be named (`options_left`).
+class Fields {
+ public:
+  explicit Fields(document::Item object) : object_(object) {}
+
+  [[noreturn]] void refuse(const std::string& what) const { object_.refuse(what); }
+  std::optional<document::Item> find(const char* key) const {
+    const auto found = look_up(key);
+    return found && found->is(document::Kind::null) ? std::nullopt : found;
+  }
+  bool has(const char* key) const { return look_up(key).has_value(); }  ///< null counts
+  std::int64_t integer(const char* key) const { return required(key).integer(); }
+  std::int64_t integer(const char* key, std::int64_t otherwise) const {
+    const auto value = find(key);
+    return value ? value->integer() : otherwise;
+  }
+  double real(const char* key) const { return required(key).real(); }
+  double real(const char* key, double otherwise) const {
+    const auto value = find(key);
+    return value ? value->real() : otherwise;
+  }
+  bool flag(const char* key, bool otherwise) const {
+    const auto value = find(key);
+    return value ? value->boolean() : otherwise;
+  }
+  std::string word(const char* key, const std::string& otherwise) const {
+    const auto value = find(key);
+    return value ? value->text() : otherwise;
+  }
+  document::Item object() const { return object_; }
+  bool was_read(const std::string& key) const { return read_->contains(key); }
+
+ private:
+  std::optional<document::Item> look_up(const char* key) const {
+    read_->insert(key);
+    return object_.find(key);
+  }
+  document::Item required(const char* key) const {
+    constexpr const char* advice = "this is not a complete config.json";
+    read_->insert(key);
+    if (const auto value = object_.at(key, advice); !value.is(document::Kind::null)) return value;
+    object_.refuse(quote(key) + " is null; " + advice);
+  }
+
+  document::Item object_;
+  std::shared_ptr<std::set<std::string>> read_ = std::make_shared<std::set<std::string>>();
+};
+
+inline constexpr const char* not_in_spec =
+    " is not supported: the spec has no such model (spec/model/model.md)";
+
+/// Llama's layers under another name, with other defaults.
+inline constexpr const char* mistral = "mistral";
+inline bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
+
+/// A key that changes nothing of what is computed here, and why.
+struct WithoutEffect {
+  const char *key, *why;
+};
+/// Those of a config.json, and of its table of rotary positions.
+std::span<const WithoutEffect> without_effect();
+std::span<const WithoutEffect> without_effect_on_rope();
+
+/// Adds the options of the file that no reader asked for to `named`: "use_cache = true (why)". `type`: of the
+/// model, for errors. Errors: UserError for one that is not in `known`, and is not off.
+void options_left(const Fields& fields, std::span<const WithoutEffect> known, const std::string& type,
+                  std::vector<std::string>& named);
+
+/// Reads the window that all layers have, and refuses one that some have and that leaves out something of
+/// sequences of `longest` tokens, or else of as many as the file has positions. One that leaves out nothing
+/// is added to `named`.
+void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int64_t> longest,
+                 std::vector<std::string>& named);
+
+/// Refuses layers of other types than full attention, or one window that all have (`read_window`).
+void refuse_other_layers(const Fields& fields, Family family);
+
+/// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
+/// place of the first of them that the file holds.
+std::string in_config_json_words(const std::string& values, const ModelSpec& model, document::Item root,
+                                 std::string& where);
+
+}  // namespace assay::spec::config_json

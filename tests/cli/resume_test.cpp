@@ -1,0 +1,140 @@
+// labels: cli fault
+// `assay resume`: a run goes on with the settings that its folder has, from the newest checkpoint that is
+// whole, extended or into a branch, and what alters results is changed by name alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "spec/record/read.hpp"
+#include "spec/record/run.hpp"
+#include "tests/cli/built_program.hpp"
+#include "tests/support/scratch.hpp"
+
+namespace assay::resume_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Resume : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+    const auto trained = tests::assay(
+        {"train", "compute.device=cpu", "compute.threads=1", "batch.sequences=4", "sample.sentences=0",
+         "train.steps=6", "checkpoint.every=2", "checkpoint.keep=9", "train.seed=5",
+         "schedule.warmup_steps=1", "schedule.decay_steps=0", "run.directory=" + folder("run")});
+    ASSERT_EQ(trained.code, 0) << trained.messages;
+  }
+
+  std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
+  std::string checkpoint(int step) const {
+    return folder("run/checkpoints/step_0000000" + std::to_string(step));
+  }
+  spec::record::Run run(const std::string& name = "run") const {
+    return spec::record::assemble(spec::record::read_events(folder(name)));
+  }
+  /// One byte of the checkpoint's tensors is another.
+  void damage(int step) const {
+    for (const auto& entry : fs::directory_iterator(checkpoint(step))) {
+      if (entry.path().extension() != ".safetensors") continue;
+      std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
+      const auto at = static_cast<std::streamoff>(fs::file_size(entry.path())) / 2;
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at);
+      file.put(static_cast<char>(byte ^ 1));
+      return;
+    }
+    FAIL() << "no tensors in " << checkpoint(step);
+  }
+
+  tests::Scratch scratch;
+};
+
+TEST_F(Resume, NoSettingIsTypedAgainAndTheStepsAreTheSameBits) {
+  const auto before = run();
+  for (const int step : {6, 4}) fs::remove_all(checkpoint(step));
+  const auto resumed = tests::assay({"resume", folder("run")});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  const auto after = run();
+  ASSERT_EQ(after.resumes.size(), 1u);
+  EXPECT_EQ(after.resumes[0].step, 2);
+  ASSERT_EQ(after.steps.size(), before.steps.size());
+  for (std::size_t i = 0; i < after.steps.size(); ++i)
+    EXPECT_EQ(after.steps[i].loss, before.steps[i].loss) << i;
+}
+
+TEST_F(Resume, ADamagedNewestCheckpointIsToldPassedOverAndPutAside) {
+  const auto before = run();
+  damage(6);
+  fs::resize_file(checkpoint(4) + "/manifest.json", 40);
+  const auto resumed = tests::assay({"resume", folder("run")});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("step_00000006"), std::string::npos) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("step_00000004"), std::string::npos) << resumed.messages;
+  const auto after = run();
+  ASSERT_EQ(after.resumes.size(), 1u);
+  EXPECT_EQ(after.resumes[0].step, 2);
+  EXPECT_EQ(std::count_if(after.warnings.begin(), after.warnings.end(),
+                          [](const auto& each) { return each.code == "damaged_checkpoint"; }),
+            2);
+  EXPECT_TRUE(fs::exists(checkpoint(6) + ".damaged"));
+  EXPECT_EQ(tests::assay({"checkpoint", "verify", checkpoint(6)}).code, 0) << "it is saved anew";
+  EXPECT_EQ(after.steps.back().loss, before.steps.back().loss);
+}
+
+TEST_F(Resume, WhatAltersResultsIsChangedByNameAndRecorded) {
+  const auto extended = tests::assay(
+      {"resume", folder("run"), "--change", "train.steps=8", "--change", "optimizer.learning_rate=0.001"});
+  ASSERT_EQ(extended.code, 0) << extended.messages;
+  const auto after = run();
+  EXPECT_EQ(after.steps.size(), 8u);
+  ASSERT_EQ(after.resumes.size(), 1u);
+  ASSERT_TRUE(after.resumes[0].changed.has_value());
+  const auto rate = std::find_if(after.resumes[0].changed->begin(), after.resumes[0].changed->end(),
+                                 [](const auto& each) { return each.name == "optimizer.learning_rate"; });
+  ASSERT_NE(rate, after.resumes[0].changed->end());
+  EXPECT_EQ(rate->before, spec::Value(3e-3));
+  EXPECT_EQ(rate->now, spec::Value(0.001));
+  EXPECT_EQ(rate->asked, true);
+  EXPECT_EQ(after.steps.back().learning_rate, 0.001);
+  // The state is of this model, whoever asks.
+  const auto refused = tests::assay({"resume", folder("run"), "--change", "compute.dtype=f64"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("compute.dtype is \"f64\", was \"f32\""), std::string::npos)
+      << refused.messages;
+  EXPECT_EQ(run().steps.size(), 8u);
+}
+
+TEST_F(Resume, ABranchGoesOnInAFolderOfItsOwn) {
+  const auto branch = tests::assay(
+      {"resume", checkpoint(4), "--into", folder("branch"), "--change", "schedule.decay_steps=2"});
+  ASSERT_EQ(branch.code, 0) << branch.messages;
+  const auto whole = run(), other = run("branch");
+  EXPECT_EQ(whole.steps.size(), 6u);
+  ASSERT_EQ(other.steps.size(), 2u);
+  EXPECT_EQ(other.steps[0].step, 5);
+  EXPECT_EQ(other.steps[0].sample_hash, whole.steps[4].sample_hash);
+  EXPECT_LT(other.steps[1].learning_rate, whole.steps[5].learning_rate);
+  EXPECT_EQ(tests::assay({"resume", checkpoint(4), "--into", folder("branch")}).code, 2) << "it holds a run";
+}
+
+TEST_F(Resume, WhatCannotGoOnIsRefusedInOneLine) {
+  for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
+           {{"resume"}, 2},
+           {{"resume", folder("nowhere")}, 2},
+           {{"resume", folder("run"), "log.every=2"}, 2},
+           {{"resume", folder("run"), "--change", "train.stesp=9"}, 2},
+           {{"resume", scratch.path().string()}, 65}}) {
+    const auto refused = tests::assay(words);
+    EXPECT_EQ(refused.code, code) << refused.messages;
+    EXPECT_EQ(std::count(refused.messages.begin(), refused.messages.end(), '\n'), 1) << refused.messages;
+  }
+}
+
+}  // namespace
+}  // namespace assay::resume_test
