@@ -194,10 +194,13 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
                            " tokens/s over " + spec::duration(end.goodput->seconds) +
                            (resumed ? " since this start of the trainer: " : " since the trainer began: ") +
                            fractions(*end.goodput));
+  // Written right behind these lines, which stand last on the screen.
+  const std::string folder = setting(start, "run.directory");
+  if (!folder.empty() && (end.reason == EndReason::done || end.reason == EndReason::saved))
+    out += row("report", spec::valid_utf8(folder) + "/report.html");
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
-    out += row("continue", "run the same command with run.directory=" + setting(start, "run.directory") +
-                               " checkpoint.resume=auto");
+    out += row("continue", "run the same command with run.directory=" + folder + " checkpoint.resume=auto");
   return out;
 }
 

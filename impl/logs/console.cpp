@@ -120,7 +120,7 @@ void Console::show_event(const Step& step) {
   if (recent_seconds_.size() > kEtaSteps) recent_seconds_.pop_front();
   if (!first && step.step != start_.steps && step.step % log_every_ != 0) return;
   std::string line = step_line(step, start_.steps);
-  if (!terminal_.data_is_terminal && !terminal_.messages_is_terminal) line += times(step);
+  if (!terminal_.messages_is_terminal) line += times(step);  // there is no bar to say it
   if (terminal_.data_is_terminal && terminal_.colour) {
     // "loss " and seven columns are bold: the number that people look for.
     const std::size_t at = line.find("  loss ") + 7;

@@ -27,7 +27,7 @@ std::string profile_table(const spec::record::Profile& profile, std::size_t rows
 
 /// Step lines, validations, samples and the summary are data and go to `data` (stdout); banner, bar and
 /// messages to `messages` (stderr). The bar is drawn only when `messages` is a terminal, colours only where
-/// allowed; where neither is a terminal, step lines end in elapsed time and ETA.
+/// allowed; where there is no bar, step lines end in elapsed time and ETA.
 class Console {
  public:
   /// `log_every`: steps between step lines; the first and the last are always shown.

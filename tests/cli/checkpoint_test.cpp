@@ -145,7 +145,7 @@ TEST_F(WeightsProgram, RefusesBeforeAnythingIsWritten) {
   expect_refused(train("run", "model.name=tiny-llama model.weights=" + weight_folder("qwen3")),
                  ExitCode::bad_data, "weight_files_c2");
   expect_refused(train("run", "model.init_std=0.1 model.weights=" + weight_folder("qwen3")), ExitCode::usage,
-                 "config_c6: model.init_std = 0.1 would not be read");
+                 "config_c6: model.init_std = 0.1 has no effect here");
   EXPECT_FALSE(fs::exists(at("run")));
 }
 

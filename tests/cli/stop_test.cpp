@@ -53,6 +53,7 @@ class Stop : public testing::Test {
 TEST_F(Stop, ATerminalThatGoesAwaySavesOnOneRankAndOnTwo) {
   for (const char* ranks : {"1", "2"}) {
     fs::remove_all(folder());
+    fs::remove(file("out"));
     const auto stopped =
         tests::shell("set -m; " + train("train.steps=4000 --ranks " + std::string(ranks)) + " > " +
                          file("out") + " 2>&1 & until grep -q 'step  *1/4000' " + file("out") +

@@ -193,6 +193,7 @@ TEST(ConsoleImpl, LinesOfALogCarryElapsedTimeAndEta) {
   const std::string line = step_line(step, 250);
   EXPECT_EQ(printed({}),
             line + "  elapsed " + spec::duration(130) + "  ETA " + spec::duration(200 * 0.25) + "\n");
+  EXPECT_EQ(printed({.data_is_terminal = true}), printed({})) << "as mpirun gives ranks";
   EXPECT_EQ(printed({.data_is_terminal = true, .messages_is_terminal = true, .width = 80}), line + "\n")
       << "there the bar says it";
   step.step = 250;
@@ -432,7 +433,8 @@ TEST(ConsoleImpl, TheEndOfAResumedRunSaysWhichStepsItSums) {
       screen.data.str(),
       "\ndone: 2 steps since the resume after step 7, 1,024 tokens in 1.00 s, 1,024 tokens/s\n\n"
       "  goodput     512 tokens/s over 2.00 s since this start of the trainer: steps 50.0 %, start-up 50.0 "
-      "%\n");
+      "%\n"
+      "  report      runs/tiny-llama/report.html\n");
 }
 
 TEST(ConsoleImpl, AResumeNamesTheSettingsThatChanged) {
@@ -462,6 +464,7 @@ TEST(ConsoleImpl, SummaryOfAStoppedRunSaysWhyAndHowToContinue) {
             "stopped and saved: 1 step, 0 tokens in 0.00 s, 0 tokens/s\n"
             "\n"
             "  reason      SIGTERM\n"
+            "  report      runs/tiny-llama/report.html\n"
             "  continue    run the same command with run.directory=runs/tiny-llama checkpoint.resume=auto\n");
 }
 

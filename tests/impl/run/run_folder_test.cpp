@@ -69,21 +69,38 @@ TEST_F(RunFolderImpl, GoingBackBehindALaterCheckpointOfTheSameFolderIsRefused) {
   }
 }
 
-TEST_F(RunFolderImpl, TheWayOutThatADamagedCheckpointNamesIsOne) {
+TEST_F(RunFolderImpl, ADamagedCheckpointIsPassedOverUnlessItIsNamed) {
   const std::string first = saved("a", 1), second = saved("a", 2);
   fs::resize_file(second + "/COMMITTED", 5);
   spec::RunConfig config = resuming("", folder("a"));
   config.resume = spec::Resume::automatic;
-  try {
-    checkpoint::read_state(resume_path(config));
-    FAIL() << "damage is to be refused by name";
-  } catch (const UserError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("move " + second + " away"), std::string::npos) << text;
-    EXPECT_NE(text.find("checkpoint.resume=auto"), std::string::npos) << text;
-  }
-  fs::rename(second, folder("aside"));
-  EXPECT_EQ(checkpoint::read_state(resume_path(config)).step, 1);
+  const auto found = find_resume(config);
+  EXPECT_EQ(found.path, first);
+  ASSERT_EQ(found.passed_over.size(), 1u);
+  EXPECT_EQ(found.passed_over[0].path, second);
+  EXPECT_NE(found.passed_over[0].why.find(second), std::string::npos) << found.passed_over[0].why;
+  EXPECT_EQ(find_resume(resuming(folder("a"), folder("b"))).path, first);
+  EXPECT_THROW(checkpoint::read_state(resume_path(resuming(second, folder("b")))), UserError);
+  // Where none is left, the run does not begin anew.
+  fs::resize_file(first + "/COMMITTED", 5);
+  EXPECT_THROW(find_resume(config), UserError);
+}
+
+TEST_F(RunFolderImpl, WhatIsAskedForByNameMayAlterResultsButNotTheModel) {
+  const spec::RunConfig before = spec::load("", {});
+  const checkpoint::State state{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
+  const std::string path = saved("a", state);
+  Request request(before, {"optimizer.learning_rate", "compute.dtype"});
+  request.config.learning_rate = 0.5;
+  const auto changed = refuse_other_settings(request, {}, state, path).settings;
+  ASSERT_EQ(changed.size(), 1u);
+  EXPECT_EQ(changed[0].name, "optimizer.learning_rate");
+  EXPECT_EQ(changed[0].asked, true);
+  request.config.beta1 = 0.5;  // not asked for
+  EXPECT_THROW(refuse_other_settings(request, {}, state, path), UserError);
+  request.config.beta1 = before.beta1, request.config.dtype = Dtype::f64;
+  EXPECT_THROW(refuse_other_settings(request, {}, state, path), UserError);
 }
 
 TEST_F(RunFolderImpl, ACheckpointWithRemovedSettingsGoesOn) {
@@ -124,20 +141,32 @@ spec::Value another(const spec::Key& key, const spec::Value& value) {
 
 /// What may not change is refused with both values; of the rest, what makes other roundings is named.
 TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
-  const std::set<std::string> named = {
-      "batch.micro",           "data.prefetch",         "compute.device",
-      "compute.attention",     "compute.deterministic", "compute.cuda_graph",
-      "compute.threads",       "memory.recompute",      "compute.linear_weights",
-      "parallel.data",         "parallel.shard_ranks",  "parallel.tensor",
-      "parallel.expert",       "parallel.reduce",       "parallel.check_replicas_every",
-      "parallel.stall_seconds"};
+  const std::set<std::string> named = {"batch.micro",
+                                       "data.prefetch",
+                                       "compute.device",
+                                       "compute.attention",
+                                       "compute.deterministic",
+                                       "compute.cuda_graph",
+                                       "compute.threads",
+                                       "memory.recompute",
+                                       "compute.linear_weights",
+                                       "parallel.data",
+                                       "parallel.shard_ranks",
+                                       "parallel.tensor",
+                                       "parallel.expert",
+                                       "parallel.reduce",
+                                       "parallel.check_replicas_every",
+                                       "parallel.stall_seconds",
+                                       "train.on_non_finite",
+                                       "train.max_skipped"};
   const spec::RunConfig before = spec::load("", {"compute.dtype=bf16"});
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
   const std::string path = saved("a", state);
   EXPECT_TRUE(refuse_other_settings(before, {}, state, path).settings.empty());
   for (const spec::Key& key : spec::keys()) {
-    if (key.name == "data.paths") continue;  // by content
+    if (key.name == "data.paths") continue;     // by content
+    if (key.name == "profile.steps") continue;  // takes steps alone
     spec::RunConfig now = before;
     const spec::Value old = key.get(before), other = another(key, old);
     key.set(now, other);
@@ -149,7 +178,8 @@ TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
       EXPECT_TRUE(output || named.contains(key.name)) << key.name << " may not change";
       EXPECT_EQ(changes.settings.size(), output ? 0u : 1u) << key.name;
       for (const spec::record::ChangedSetting& setting : changes.settings)
-        EXPECT_EQ(setting, (spec::record::ChangedSetting{key.name, old, other}));
+        EXPECT_EQ(setting,
+                  (spec::record::ChangedSetting{.name = key.name, .before = old, .now = other, .asked = {}}));
     } catch (const UserError& error) {
       EXPECT_FALSE(output || named.contains(key.name)) << error.what();
       EXPECT_EQ(error.code(), ExitCode::usage);

@@ -71,7 +71,7 @@ TEST(ConfigSpec, C38RefusesAValidationSetThatIsNeverEvaluated) {
 TEST(ConfigSpec, C6RefusesValidationWithoutASet) {
   const auto expect = [](const RunConfig& config, const std::string& key, const std::string& when) {
     EXPECT_EQ(refusal(config),
-              "config_c6: " + key + " would not be read: it counts only when " + when + "; leave it out");
+              "config_c6: " + key + " has no effect here: it is read only when " + when + "; leave it out");
   };
   RunConfig every, best, files;
   every.eval_every = 10;
@@ -121,13 +121,28 @@ TEST(ConfigSpec, C5RefusesResumeWithoutItsPath) {
   EXPECT_EQ(refusal(config), "");
 }
 
+// Nothing is asked for by a value that switches off what is not there.
+TEST(ConfigSpec, AnUnreadSettingWithItsNeutralValueIsNoError) {
+  RunConfig config;
+  config.data_paths = {"tokens.bin"}, config.data_dtype = "uint16";
+  config.sample_sentences = 0;
+  EXPECT_EQ(refusal(config), "");
+  config.eval_at_end = false;
+  EXPECT_EQ(refusal(config), "");
+  config.sample_sentences = 3;
+  EXPECT_EQ(refusal(config),
+            "config_c6: sample.sentences = 3 has no effect here: it is read only when data.paths is empty; "
+            "leave it out");
+}
+
 TEST(ConfigSpec, C6RefusesASettingThatWouldNotBeRead) {
   RunConfig config;
   config.end_of_document = 3;
-  EXPECT_EQ(refusal(config),
-            "config_c6: data.end_of_document = 3 would not be read: it counts only when data.paths is given; "
-            "leave it "
-            "out");
+  EXPECT_EQ(
+      refusal(config),
+      "config_c6: data.end_of_document = 3 has no effect here: it is read only when data.paths is given; "
+      "leave it "
+      "out");
   config = RunConfig();
   config.schedule = ScheduleKind::constant;
   EXPECT_EQ(refusal(config), "");
