@@ -92,7 +92,8 @@ std::string bash() {
   out +=
       "  esac; fi\n"
       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*bench|*flops|*report|*claims|*data) COMPREPLY+=($(compgen "
+      "  case \"$COMP_CWORD $verb\" in 1\\ *) ;; *train|*bench|*flops|*report|*claims|*data) "
+      "COMPREPLY+=($(compgen "
       "-f -- "
       "\"$word\")) ;; esac\n"
       "  prefix=\"${word%\"${word##*=}\"}\"\n"

@@ -87,8 +87,8 @@ void validate(const Setting& s, Ledger& ledger, PaperOps& ops, const Count& in_s
   step::token_losses(ops);
 }
 
-/// impl/generate/generate.cpp at its last token: a forward pass over one token of each text, with the keys and
-/// values of all before it (impl/model/key_value_cache.hpp), and logits of the tokens.
+/// impl/generate/generate.cpp at its last token: a forward pass over one token of each text, with the keys
+/// and values of all before it (impl/model/key_value_cache.hpp), and logits of the tokens.
 void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   if (s.sampled == 0 || s.sequence_length < 2) return;
   // Tensor ranks hold equal parts of the tokens: copies of the first texts fill the batch up.

@@ -89,8 +89,8 @@ TEST(Trainable, ListsTheFamiliesOfWhichAModelTrains) {
     ModelSpec model = find_model("tiny-llama");
     model.family = family;
     EXPECT_EQ(trainable(family), untrainable_feature(model).empty()) << to_string(family);
-    EXPECT_EQ(trainable(family), trainable_types().find('"' + std::string(to_string(family)) + '"') !=
-                                     std::string::npos);
+    EXPECT_EQ(trainable(family),
+              trainable_types().find('"' + std::string(to_string(family)) + '"') != std::string::npos);
   }
 }
 

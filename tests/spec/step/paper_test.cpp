@@ -130,8 +130,8 @@ TEST(PaperSpec, ASparseBlocksPeakByHand) {
   EXPECT_EQ(at(StepOp::experts, 2).before, Count(4 * (entry + rows)));  // input gradient of down
   const std::int64_t gate = entry + rows + gated + slots;               // d_gated, d_weights
   EXPECT_EQ(at(StepOp::swiglu, 1).before, Count(4 * gate));
-  EXPECT_EQ(at(StepOp::swiglu, 1).most, Count(4 * gate));                      // in place
-  EXPECT_EQ(at(StepOp::experts, 3).most, Count(4 * gate));                     // weight gradient of down
+  EXPECT_EQ(at(StepOp::swiglu, 1).most, Count(4 * gate));                     // in place
+  EXPECT_EQ(at(StepOp::experts, 3).most, Count(4 * gate));                    // weight gradient of down
   const std::int64_t left = entry + rows;                                     // d_rows
   EXPECT_EQ(at(StepOp::experts, 4).most, Count(4 * (left + slots)));          // input gradient of gate_up
   EXPECT_EQ(at(StepOp::router, 2).before, Count(4 * (left + slots)));         // d_weights is there still
@@ -143,7 +143,7 @@ TEST(PaperSpec, ASparseBlocksPeakByHand) {
   for (const paper::OpMemory& each : trace.memory) EXPECT_LE(each.most, Count(4 * fullest));
   // x_mid is gone, the norm's value stands where its gradient was.
   EXPECT_EQ(at(StepOp::router, 4).before, Count(4 * (entry + logits)));
-  EXPECT_EQ(at(StepOp::permute, 4).most, Count(4 * (entry + logits + rows)));  // its rows once more
+  EXPECT_EQ(at(StepOp::permute, 4).most, Count(4 * (entry + logits + rows)));        // its rows once more
   EXPECT_EQ(at(StepOp::experts, 5).before, Count(4 * (entry + logits + rows - D)));  // the norm's value went
   // All of the mixture is gone, but for rstd_mid.
   EXPECT_EQ(at(StepOp::attention_output, 1).before, Count(4 * (entry - 2 * gated - routing - D)));

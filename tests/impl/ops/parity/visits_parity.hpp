@@ -26,7 +26,8 @@ inline DrawnChoices draw_choices(at::Device device) {
               A = 1 + *rc::gen::inRange<Index>(0, 1000) % std::min<Index>(X, 9),
               N = *rc::gen::element<Index>(1, 2, 7, 64, 300);
   at::manual_seed(*rc::gen::inRange<std::uint64_t>(0, 1000));
-  const at::Tensor experts = at::rand({N, X}).argsort(std::int64_t{1}, false).narrow(1, 0, A).to(at::kInt).contiguous();
+  const at::Tensor experts =
+      at::rand({N, X}).argsort(std::int64_t{1}, false).narrow(1, 0, A).to(at::kInt).contiguous();
   DrawnChoices out;
   out.of.experts = experts.to(device);
   out.of.weights = at::rand({N, A}, *rc::gen::element(at::kFloat, at::kDouble)).to(device);
