@@ -400,7 +400,7 @@ class Run {
     const auto texts = generate::generate(
         trainer_->model(),
         {.prompts = std::vector<generate::Ids>(static_cast<std::size_t>(config_.sample_sentences), {'\n'}),
-         .most = config_.sequence_length - 1,
+         .most = std::min(config_.sequence_length, spec::memory::most_sampled_tokens) - 1,
          .sampling = {.temperature = 1, .top_p = 1, .seed = config_.seed},
          .ends = {'\n'},
          .tensor_ranks = groups.tensor().size()},

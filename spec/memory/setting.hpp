@@ -18,6 +18,10 @@ inline constexpr std::int64_t norm_partial_rows = 396;        ///< most rows in 
 inline constexpr std::int64_t head_norm_partial_rows = 528;   ///< rows in which that of q and k sums
 inline constexpr std::int64_t token_norm_partial_rows = 264;  ///< the same with a norm across heads
 
+/// Of a sentence that is sampled at the end, and of its keys and values; those of the grammar are far
+/// shorter.
+inline constexpr std::int64_t most_sampled_tokens = 256;
+
 /// Whose kernels run. They differ in the memory that they need beside their results.
 enum class Machine { cpu, cuda };
 
@@ -51,7 +55,7 @@ struct Setting {
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t validation_batch = 0;        ///< sequences of a forward pass of validation; 0: none is run
   bool captured = false;                    ///< steps are captured: their memory stays theirs between them
-  std::int64_t sampled = 0;                 ///< sentences that are sampled at the end, each at most T tokens
+  std::int64_t sampled = 0;                 ///< sentences that are sampled at the end
 };
 
 }  // namespace assay::spec::memory

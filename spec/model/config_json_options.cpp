@@ -118,7 +118,9 @@ void options_left(const Fields& fields, std::span<const WithoutEffect> known, co
       continue;
     const auto entry =
         std::find_if(known.begin(), known.end(), [&](const WithoutEffect& each) { return key == each.key; });
-    const std::string shown = value.path() + " = " + value.shown();
+    // A key may hold anything, line breaks too; one that does not is shown as it stands.
+    const std::string quoted = quote(value.path()),
+                      shown = quoted.substr(1, quoted.size() - 2) + " = " + value.shown();
     if (entry != known.end())
       named.push_back(shown + " (" + entry->why + ")");
     else if (is_off(value))

@@ -121,10 +121,12 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
   spec::memory::Setting setting =
       spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu);
   if (layout) setting.layout = *layout;
+  // Where there is no GPU the plan is of an H200.
   if (int count = 0; device.is_cuda() && cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
-                                                                device.index()) == cudaSuccess)
+                                                                device.index()) == cudaSuccess) {
     setting.sms = count;
-  setting.grouped_sums = !device.is_cuda() || grouped_linear::cuda::has_kernels();
+    setting.grouped_sums = grouped_linear::cuda::has_kernels();
+  }
   return spec::memory::plan(setting);
 }
 

@@ -100,12 +100,13 @@ void sample(const Setting& s, Ledger& ledger, PaperOps& ops) {
   ops.untrained();
   const memory::Tensor ids = ledger.make("inputs", Purpose::inputs, {texts}, 8);
   const ModelSpec& m = s.model;
-  const std::int64_t kept = m.layers * texts * m.kv_heads * s.sequence_length * (m.head_dim + m.value_dim()),
+  const std::int64_t tokens = std::min(s.sequence_length, memory::most_sampled_tokens);
+  const std::int64_t kept = m.layers * texts * m.kv_heads * tokens * (m.head_dim + m.value_dim()),
                      exact = s.dtype == Dtype::f64 ? 8 : 4;
   const memory::Tensor cache = ledger.make("keys_and_values", Purpose::temporaries, {kept}, exact);
   // Scores, their mask and their softmax, which are there in turn with what else a block makes.
   const memory::Tensor scores =
-      ledger.make("scores", Purpose::temporaries, {3 * texts * m.heads * s.sequence_length}, exact);
+      ledger.make("scores", Purpose::temporaries, {3 * texts * m.heads * tokens}, exact);
   const Tensor logits = step::logits(ops);
   ledger.make("logits_f64", Purpose::temporaries, {texts * m.vocab}, 8);
 }
