@@ -80,8 +80,9 @@ class Communicator {
   /// The calling thread waits for its current stream, and for the collectives that the stream waits for.
   /// Throws where a rank is gone, or stays away for longer than the engine's patience.
   virtual void settle() {}
-  /// `tensor` on the host, once the collective that fills it is done. The calling thread waits; on a GPU its
-  /// current stream does not, so what was given to that runs meanwhile. Throws as `settle`.
+  /// `tensor` on the host, once the collective of `ticket` that fills it is done; later use on a GPU still
+  /// has to wait for the ticket. The calling thread waits. NCCL's current stream does not, so that what was
+  /// given to it runs meanwhile. Throws as `settle`.
   virtual at::Tensor received(Ticket ticket, const at::Tensor& tensor) {
     wait(ticket);
     settle();

@@ -55,6 +55,10 @@ class TracedCommunicator final : public Communicator {
     const OpScope scope(kind_of(last_), CollectivePart::wait);
     inner_.settle();
   }
+  at::Tensor received(Ticket ticket, const at::Tensor& tensor) override {
+    const OpScope scope(kind_of(ticket), CollectivePart::wait);
+    return inner_.received(ticket, tensor);
+  }
   std::vector<std::string> all_gather(const std::string& text) override {
     const OpScope scope(CollectiveOp::words, CollectivePart::begin);
     return inner_.all_gather(text);

@@ -103,7 +103,7 @@ spec::step::WeightedGateGradient<TensorOps> TensorOps::weighted_gate_backward(co
                                      routing.row_weights(), d_weights);
   });
   // A choice without a row has no part in the output.
-  if (drops()) d_weights.masked_fill_(routing.rows().rows.lt(0), 0);
+  if (drops() && expert_ranks() == 1) d_weights.masked_fill_(routing.rows().rows.lt(0), 0);
   if (again) kept = {std::move(d_gated), {}};
   return {{std::move(d_gate_up), {}}, std::move(kept), std::move(d_weights)};
 }

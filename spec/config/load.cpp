@@ -65,7 +65,7 @@ std::string initials(const std::string& key) {
 // --- TOML ---
 
 /// Of a setting with a unit, entries may be whole numbers.
-std::optional<std::vector<std::string>> texts(Item item, bool numbers) {
+std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < item.size(); ++i) {
     if (numbers && item[i].is(Kind::integer))
@@ -84,7 +84,7 @@ std::optional<Value> toml_value(const Key& key, Item item) {
     return Value(item.real());
   if ((key.type == KeyType::text || key.type == KeyType::choice) && item.is(Kind::text))
     return Value(item.text());
-  if (key.type == KeyType::list && item.is(Kind::list)) return texts(item, !key.unit.empty());
+  if (key.type == KeyType::list && item.is(Kind::list)) return list_entries(item, !key.unit.empty());
   return std::nullopt;
 }
 

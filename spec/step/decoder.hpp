@@ -249,6 +249,13 @@ typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx
                                              std::move(attention));
 }
 
+/// Whether the gradient of a block's input is sent to the experts of the block `below` as soon as it is
+/// there: where several ranks hold them, and what they chose is kept.
+template <OpSet Ops>
+bool leaves_early(Ops& ops, const BlockActivations<Ops>* below) {
+  return below && ops.expert_ranks() > 1 && below->routing.defined();
+}
+
 /// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward;
 /// `left` is what experts_backward left.
 /// Returned is the gradient of the block's input on its way to where the block `below`, null behind the first
@@ -268,8 +275,7 @@ Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, 
       attention_gradient(ops, dx, std::move(upstream), weights, gradients, saved, output);
   if (weights.key_value_down.defined()) {
     latent_backward(ops, dx, std::move(d_qkv), weights, gradients, saved);
-    if (below && ops.expert_ranks() > 1 && below->routing.defined())
-      input_gradient = begin_upstream(ops, dx, weights, below->routing);
+    if (leaves_early(ops, below)) input_gradient = begin_upstream(ops, dx, weights, below->routing);
     experts_first_gradient(ops, gradients, std::move(left));
     return input_gradient;
   }
@@ -291,7 +297,7 @@ Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, 
   if (overlaps) {
     if (below) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
     normed = ops.wait(std::move(forward_rows));
-  } else if (below && ops.expert_ranks() > 1 && below->routing.defined()) {
+  } else if (leaves_early(ops, below)) {
     input_gradient = begin_upstream(ops, dx, weights, below->routing);
   }
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
@@ -316,7 +322,8 @@ Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, const BlockActivat
   Gathering<Ops> x_mid_gradient;
   FirstGradient<Ops> left;
   if (weights.router.defined())
-    left = experts_backward(ops, dx, std::move(upstream), weights, gradients, saved);
+    left =
+        experts_backward(ops, dx, std::move(upstream), weights, gradients, saved, leaves_early(ops, below));
   else
     x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");

@@ -99,7 +99,8 @@ SharedGradient<Ops> shared_experts_backward(Ops& ops, const typename Ops::Tensor
   return {std::move(gate.d_gate_up), std::move(d_normed)};
 }
 
-/// Begins to send dx, the gradient of a block's output, to the ranks of its experts.
+/// Begins to send dx, the gradient of a block's output, to the ranks of its experts. Of `weights` the type
+/// that GEMMs read is taken alone, which is that of the experts of all blocks.
 template <OpSet Ops>
 Dispatching<Ops> begin_upstream(Ops& ops, const typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
                                 const typename Ops::Routing& routing) {
@@ -108,8 +109,8 @@ Dispatching<Ops> begin_upstream(Ops& ops, const typename Ops::Tensor& dx, const 
                             Pass::backward);
 }
 
-/// What the gradient of the experts' first weights is made of. With several ranks it is left for the time in
-/// which the gradient of the block's input travels; with one nothing is left.
+/// What the gradient of the experts' first weights is made of, where it is left for the time in which the
+/// gradient of the block's input travels to the experts of the block below.
 template <OpSet Ops>
 struct FirstGradient {
   typename Ops::Routing routing;
@@ -127,11 +128,13 @@ void experts_first_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, Fi
 }
 
 /// dx holds the gradient of the block's output and, on return, that of x_mid. `upstream`: dx on its way,
-/// where the block above has begun to send it.
+/// where the block above has begun to send it. `leaves`: whether the gradient of the block's input is sent to
+/// other expert ranks at once.
 template <OpSet Ops>
 FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstream,
                                     const DecoderWeights<Ops>& weights,
-                                    const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
+                                    const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved,
+                                    bool leaves) {
   const bool travels = ops.expert_ranks() > 1;
   FirstGradient<Ops> first{std::exchange(saved.routing, {}), {}, std::exchange(saved.arrived, {}), {}};
   const typename Ops::Routing& routing = first.routing;
@@ -189,8 +192,8 @@ FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatch
     ops.linear_weight_gradient(site::shared_gate_up, d_shared, normed, gradients.shared_gate_up);
   d_shared = {};
   first.d_gate_up = std::move(gate.d_gate_up);
-  if (travels) return first;
-  first.arrived = std::move(normed);
+  if (leaves) return first;
+  if (!travels) first.arrived = std::move(normed);
   experts_first_gradient(ops, gradients, std::move(first));
   return {};
 }

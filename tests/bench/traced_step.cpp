@@ -121,7 +121,10 @@ void print_kernels(const std::vector<TracedKernel>& kernels) {
 
 void print_collectives(const std::vector<TracedKernel>& kernels, const spec::RunConfig& config,
                        const spec::ModelSpec& model, const spec::Batch& batch, const spec::Layout& layout) {
-  if (config.expert_ranks > 1) return;  // experts and the rest are summed over ranks of their own
+  if (config.expert_ranks > 1) {
+    std::puts("no bus figures: experts and the rest are summed over ranks of their own");
+    return;
+  }
   const spec::Partition partition = spec::partition(spec::inventory(model), layout.shard_ranks);
   const bool rounded = config.dtype == Dtype::bf16;
   const std::int64_t weight = element_bytes(config.dtype),

@@ -233,7 +233,7 @@ step::WeightedGateGradient<PaperOps> PaperOps::weighted_gate_backward(const Site
     write(d_gated);
     kept = operand(d_gated);
   }
-  if (drops_) temporary("dropped_slots", routing.group_rows().storage->shape, 1);
+  if (drops_ && expert_ranks() == 1) temporary("dropped_slots", routing.group_rows().storage->shape, 1);
   return {operand(gate_up), std::move(kept), std::move(d_weights)};
 }
 
