@@ -148,14 +148,7 @@ Exported export_weights(const ExportRequest& request) {
   out.model_type = spec::to_string(as.model.family);
   out.parameters = own.parameter_count().to_int64();
 
-  fs::path folder = fs::absolute(request.folder).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  std::error_code unknown;
-  if (fs::exists(folder, unknown))
-    throw UserError(ExitCode::usage, request.folder + " exists; give a folder that does not");
-  create_durable_folder(folder.parent_path());
-  const fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
-  fs::remove_all(partial, unknown);  // of an export that was interrupted
+  const auto [folder, partial] = new_folder(request.folder);
   PartialFolder made(partial);
   write_text(partial / "config.json", as.json);
   write_text(partial / "generation_config.json", spec::generation_config(ids));

@@ -30,6 +30,19 @@ void PartialFolder::rename_to(const std::filesystem::path& final_path) {
   complete_ = true;
 }
 
+NewFolder new_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  fs::path folder = fs::absolute(path).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  std::error_code unknown;
+  if (fs::exists(folder, unknown))
+    throw UserError(ExitCode::usage, path + " exists; give a folder that does not");
+  create_durable_folder(folder.parent_path());
+  fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
+  fs::remove_all(partial, unknown);
+  return {std::move(folder), std::move(partial)};
+}
+
 void write_text(const std::filesystem::path& path, const std::string& text) {
   DurableFile file(path);
   file.write(std::as_bytes(std::span(text)));

@@ -22,6 +22,14 @@ class PartialFolder {
   bool complete_ = false;
 };
 
+/// A folder that is to be made whole or not at all: its name, and that of the PartialFolder beside it.
+struct NewFolder {
+  std::filesystem::path path, partial;
+};
+/// Makes the folder above it, and takes away what an interrupted call left. Errors: UserError(usage) where
+/// `path` exists, UserError(io).
+NewFolder new_folder(const std::string& path);
+
 /// A new file that is on the disk when the call returns. Errors: UserError(io).
 void write_text(const std::filesystem::path& path, const std::string& text);
 

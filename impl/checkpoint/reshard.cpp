@@ -140,14 +140,7 @@ Resharded reshard(const ReshardRequest& request) {
   out.from = checkpoint_in(request.checkpoint);
   const StoredState stored(out.from, "; nothing was written: take another checkpoint");
   out.step = stored.manifest().step;
-  fs::path folder = fs::absolute(request.folder).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  std::error_code unknown;
-  if (fs::exists(folder, unknown))
-    throw UserError(ExitCode::usage, request.folder + " exists; give a folder that does not");
-  create_durable_folder(folder.parent_path());
-  const fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
-  fs::remove_all(partial, unknown);  // of a call that was interrupted
+  const auto [folder, partial] = new_folder(request.folder);
   PartialFolder made(partial);
   Manifest manifest = stored.manifest();
   manifest.files = Files(stored, partial, request.files).entries();

@@ -68,6 +68,14 @@ std::string Arguments::value(const std::string& name, const std::string& otherwi
   return found == options.end() ? otherwise : found->second;
 }
 
+spec::RunConfig computing(const Arguments& arguments) {
+  std::vector<std::string> settings;
+  for (const char* name : {"dtype", "device"})
+    if (arguments.has(name))
+      settings.push_back(std::string("compute.") + name + "=" + arguments.value(name, ""));
+  return spec::load("", settings);
+}
+
 std::string unit_of_count(const std::string& name, const std::string& text) {
   constexpr std::size_t longest = 12;
   if (text.size() < 2 || text.size() > longest) return "";

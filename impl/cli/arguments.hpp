@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "spec/config/run_config.hpp"
+
 namespace assay::impl::cli {
 
 /// One option of a verb. An option with a `value` takes it as "--seq 128" or "--seq=128".
@@ -28,6 +30,10 @@ struct Arguments {
   /// Errors: UserError(usage) for anything else.
   std::int64_t positive(const std::string& name, std::int64_t otherwise) const;
 };
+
+/// What --dtype and --device say, in the words of the settings compute.dtype and compute.device: so are the
+/// errors, UserError(usage). Not given, the settings' defaults.
+spec::RunConfig computing(const Arguments& arguments);
 
 /// What is wrong with a count that is written as "8k", which may be 8,000 or 8,192; empty for any other text.
 std::string unit_of_count(const std::string& name, const std::string& text);

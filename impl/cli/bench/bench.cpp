@@ -111,11 +111,7 @@ BenchPlan bench_plan(const Arguments& arguments) {
   if (arguments.has("seq")) plan.tokens = arguments.positive("seq", 1);
   if (arguments.has("seconds")) plan.seconds = static_cast<double>(arguments.positive("seconds", 1));
   if (arguments.has("tune")) plan.tune_milliseconds = arguments.positive("tune", 1);
-  // Their words are those of the settings, and so are the errors.
-  std::vector<std::string> settings;
-  if (arguments.has("dtype")) settings.push_back("compute.dtype=" + arguments.value("dtype", ""));
-  if (arguments.has("device")) settings.push_back("compute.device=" + arguments.value("device", ""));
-  const spec::RunConfig read = spec::load("", settings);
+  const spec::RunConfig read = computing(arguments);
   if (arguments.has("dtype")) plan.dtype = read.dtype;
   plan.device = read.device;
   return plan;

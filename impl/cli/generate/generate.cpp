@@ -3,7 +3,6 @@
 
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
-#include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 
@@ -76,11 +75,7 @@ GeneratePlan generate_plan(const Arguments& arguments) {
   plan.top_p = number(arguments, "top-p", smallest, 1);
   plan.seed = arguments.positive("seed", 1);
   plan.json = arguments.has("json");
-  // Their words are those of the settings, and so are the errors.
-  std::vector<std::string> settings;
-  if (arguments.has("dtype")) settings.push_back("compute.dtype=" + arguments.value("dtype", ""));
-  if (arguments.has("device")) settings.push_back("compute.device=" + arguments.value("device", ""));
-  const spec::RunConfig read = spec::load("", settings);
+  const spec::RunConfig read = computing(arguments);
   if (arguments.has("dtype")) plan.dtype = read.dtype;
   plan.device = read.device;
   return plan;
