@@ -41,6 +41,8 @@ struct Saved {
   std::string path;
   std::int64_t bytes = 0;  ///< of its tensor files
   double seconds = 0;
+  /// Older ones that went before it was written, for the disk was full.
+  std::vector<std::string> made_room = {};
   /// Why older checkpoints beyond `keep` are still there, or half removed. The new one is committed.
   std::optional<std::string> not_removed;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/newest_whole.hpp"
 #include "impl/checkpoint/partial_folder.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
@@ -116,21 +117,52 @@ void name_best(const fs::path& parent, const fs::path& path) {
   sync_folder(parent);
 }
 
+namespace {
+/// The marker first, so that a crash leaves no checkpoint that seems whole.
+void remove_checkpoint(const fs::path& folder) {
+  std::error_code error;
+  fs::remove(folder / marker_name, error);
+  if (error)
+    throw UserError(ExitCode::io,
+                    "cannot remove " + (folder / marker_name).string() + ": " + error.message());
+  sync_folder(folder);
+  fs::remove_all(folder, error);
+  if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());
+}
+
+std::int64_t bytes_in(const fs::path& folder) {
+  std::int64_t bytes = 0;
+  for (const FileEntry& file : read_manifest(folder).files) bytes += file.bytes;
+  return bytes;
+}
+}  // namespace
+
+std::vector<fs::path> make_room(const fs::path& parent, std::int64_t bytes,
+                                const std::optional<fs::path>& also) {
+  const DiskCall disk;
+  const auto free = free_bytes(parent);
+  const auto safe = newest_whole(parent.parent_path().string()).path;
+  if (!free || *free >= bytes || !safe) return {};
+  std::vector<fs::path> removed;
+  std::int64_t room = *free;
+  for (const Found& each : committed_checkpoints(parent)) {
+    if (room >= bytes || each.path == fs::path(*safe)) break;
+    if (each.path == also) continue;
+    room += bytes_in(each.path);
+    removed.push_back(each.path);
+  }
+  if (room < bytes) return {};
+  for (const fs::path& folder : removed) remove_checkpoint(folder);
+  return removed;
+}
+
 void retain_newest(const fs::path& parent, std::int64_t keep, const std::optional<fs::path>& also) {
   const DiskCall disk;
   std::vector<Found> found = committed_checkpoints(parent);
   const auto count = static_cast<std::int64_t>(found.size());
   for (std::int64_t i = 0; i + std::max<std::int64_t>(keep, 1) < count; ++i) {
     const fs::path& folder = found[static_cast<std::size_t>(i)].path;
-    if (folder == also) continue;
-    std::error_code error;
-    fs::remove(folder / marker_name, error);
-    if (error)
-      throw UserError(ExitCode::io,
-                      "cannot remove " + (folder / marker_name).string() + ": " + error.message());
-    sync_folder(folder);
-    fs::remove_all(folder, error);
-    if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());
+    if (folder != also) remove_checkpoint(folder);
   }
   const fs::path link = parent / best_name;
   std::error_code error;

@@ -55,4 +55,10 @@ void name_best(const std::filesystem::path& parent, const std::filesystem::path&
 void retain_newest(const std::filesystem::path& parent, std::int64_t keep,
                    const std::optional<std::filesystem::path>& also = {});
 
+/// Removes committed checkpoints, oldest first, until `bytes` are free on the disk of `parent`: none that is
+/// as new as the newest whole one, nor `also`; and none at all where all of them would not be enough. Returns
+/// those that are gone. Errors: UserError(io).
+std::vector<std::filesystem::path> make_room(const std::filesystem::path& parent, std::int64_t bytes,
+                                             const std::optional<std::filesystem::path>& also = {});
+
 }  // namespace assay::impl::checkpoint

@@ -103,6 +103,8 @@ void Save::make_folder() {
   remove_leftovers(parent_);
   if (committed(path_)) return;
   // Before anything is written: half a checkpoint would fill the disk for whoever else writes to it.
+  const auto best = keep_.best ? best_checkpoint(parent_) : std::nullopt;
+  for (const fs::path& gone : make_room(parent_, needed_, best)) made_room_.push_back(gone.string());
   const auto free = free_bytes(parent_);
   if (free && *free < needed_)
     throw UserError(ExitCode::io, "the disk is full; checkpoints committed before are intact");
@@ -142,7 +144,7 @@ Manifest Save::manifest_of_ranks() const {
 }
 
 Saved Save::commit() {
-  Saved saved{.path = path_.string(), .bytes = 0, .seconds = 0, .not_removed = {}};
+  Saved saved{.path = path_.string(), .bytes = 0, .seconds = 0, .made_room = made_room_, .not_removed = {}};
   with_reason([&] {
     Manifest manifest;
     if (there_) {

@@ -52,6 +52,7 @@ class Save {
   bool there_ = false;
   Writer writer_;
   std::unique_ptr<PartialFolder> folder_;  ///< on rank 0
+  std::vector<std::string> made_room_;     ///< likewise: checkpoints that went
 };
 
 }  // namespace assay::impl::checkpoint

@@ -69,6 +69,11 @@ void Saving::tell(const checkpoint::Saved& saved, const spec::record::Checkpoint
   failed_in_a_row_ = 0;
   if (groups_.all().rank() != 0) return;
   say_(event);
+  for (const std::string& gone : saved.made_room)
+    say_(Warning{.step = event.step,
+                 .code = "made_room",
+                 .text = "the disk was full: " + gone + " was removed to save " + saved.path +
+                         ", so fewer than checkpoint.keep are kept; free space on the disk"});
   if (saved.not_removed)
     say_(Warning{.step = event.step,
                  .code = "not_removed",

@@ -63,6 +63,20 @@ TEST_F(FullDisk, WithoutRoomForOneCheckpointNothingStarts) {
       << outcome.messages;
 }
 
+TEST_F(FullDisk, AnOlderCheckpointMakesRoomForANewOne) {
+  // Room for two checkpoints; a third is written before the first would go.
+  const auto outcome = on_disk(25,
+                               "$train checkpoint.every=10 2> $kept/err; code=$?; ls $disk/run/checkpoints > "
+                               "$kept/list; cp -r $disk/run $kept; exit $code");
+  EXPECT_EQ(outcome.code, 0) << text("err");
+  EXPECT_EQ(text("list"), "step_00000030\nstep_00000040\n");
+  const auto& warnings = run().warnings;
+  EXPECT_EQ(
+      std::count_if(warnings.begin(), warnings.end(), [](const Warning& w) { return w.code == "made_room"; }),
+      2);
+  EXPECT_NE(text("err").find("step_00000010 was removed to save "), std::string::npos) << text("err");
+}
+
 TEST_F(FullDisk, ALastSaveThatFailsKeepsTheOneBeforeAndResumesFromIt) {
   // Room for one checkpoint; the one of step 40 does not fit beside that of step 20.
   const auto outcome = on_disk(
