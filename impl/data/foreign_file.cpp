@@ -52,10 +52,13 @@ bool is_utf16(std::string_view text) {
   return true;
 }
 
-/// Protocols 2 to 5, which begin with two bytes that a first token may have as well: the next ones and the
-/// last tell them apart.
+/// Protocol 1 begins with a list or a dictionary that it remembers; 0 is text. Protocols 2 to 5 begin with
+/// two bytes that a first token may have as well: the next ones and the last tell them apart.
 bool is_pickle(std::string_view begin, unsigned char last, std::int64_t bytes) {
-  if (begin.size() < 12 || begin[0] != '\x80' || last != '.') return false;
+  if (begin.size() < 12 || last != '.') return false;
+  if ((begin.starts_with("]q\0"sv) || begin.starts_with("}q\0"sv)) && std::strchr("(KXU", begin[3]))
+    return true;
+  if (begin[0] != '\x80') return false;
   if (begin[1] == '\x02' || begin[1] == '\x03') return std::strchr("}](cXqKGN", begin[2]) && begin[2] != 0;
   if (begin[1] != '\x04' && begin[1] != '\x05') return false;
   const auto* length = reinterpret_cast<const unsigned char*>(begin.data() + 3);

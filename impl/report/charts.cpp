@@ -81,21 +81,53 @@ std::vector<Series> series_of(const std::vector<NamedRun>& runs, Value value) {
   return series_of(runs, XAxis(By::step, runs), value);
 }
 
-/// A chart by step, tokens and time, and each of these with a logarithmic y where `with_log`. `chart_by`
-/// gives the chart of an x.
+/// How much of the runs is seen: the last `share` of x.
+struct Range {
+  const char* view;
+  const char* name;
+  double share;
+};
+constexpr Range ranges[] = {
+    {"z-all", "whole run", 1}, {"z-half", "last half", 0.5}, {"z-tenth", "last tenth", 0.1}};
+
+/// The chart's points in that range, on axes of their own.
+Chart zoomed(Chart chart, const Range& range) {
+  if (range.share == 1) return chart;
+  double low = INFINITY, high = -INFINITY;
+  for (const Series& series : chart.series)
+    for (const double x : series.x) low = std::min(low, x), high = std::max(high, x);
+  for (Series& series : chart.series) {
+    Series seen{series.name, {}, {}, series.colour, series.marked};
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      if (series.x[i] < high - range.share * (high - low)) continue;
+      seen.x.push_back(series.x[i]);
+      seen.y.push_back(series.y[i]);
+    }
+    series = std::move(seen);
+  }
+  chart.from_zero = false;
+  chart.levels.clear();  // which may be far from what is seen
+  return chart;
+}
+
+/// A chart by step, tokens and time, of each range, and each of these with a logarithmic y where `with_log`.
+/// `chart_by` gives the chart of an x.
 template <class ChartBy>
 std::string viewed(const std::vector<NamedRun>& runs, bool with_log, const ChartBy& chart_by) {
   std::vector<Chart> drawings;
   for (const By by : {By::step, By::tokens, By::time}) {
     const XAxis x(by, runs);
-    Chart chart = chart_by(x);
-    chart.x = x.name();
-    chart.views = x.view() + (with_log ? " y-linear" : " y-linear y-log");
-    drawings.push_back(chart);
-    if (!with_log) continue;
-    chart.views = x.view() + " y-log";
-    chart.log_y = true;
-    drawings.push_back(std::move(chart));
+    for (const Range& range : ranges) {
+      Chart chart = zoomed(chart_by(x), range);
+      chart.x = x.name();
+      const std::string view = x.view() + " " + range.view;
+      chart.views = view + (with_log ? " y-linear" : "");
+      drawings.push_back(chart);
+      if (!with_log) continue;
+      chart.views = view + " y-log";
+      chart.log_y = true;
+      drawings.push_back(std::move(chart));
+    }
   }
   return line_chart(drawings);
 }
@@ -178,10 +210,12 @@ std::string choices() {
     return std::string("<label><input type=\"radio\" name=\"") + group + "\" id=\"" + view + "\"" +
            (checked ? " checked" : "") + "> " + name + "</label> ";
   };
+  std::string zoom;
+  for (const Range& range : ranges) zoom += choice("z", range.view, range.name, range.share == 1);
   return "<div class=\"choices soft\">curves by " + choice("x", "x-step", "step", true) +
          choice("x", "x-tokens", "tokens", false) + choice("x", "x-time", "time in steps", false) +
          "<span></span>loss and norm on a " + choice("y", "y-linear", "linear", true) +
-         choice("y", "y-log", "logarithmic", false) + "axis</div>\n";
+         choice("y", "y-log", "logarithmic", false) + "axis<span></span>zoom " + zoom + "</div>\n";
 }
 
 /// A number that some runs have, times `scale`; nothing where none has it.
@@ -205,6 +239,29 @@ std::string memory(const std::vector<NamedRun>& runs) {
   });
   return line_chart(
       {device ? "Peak GPU memory" : "Memory of rank 0", "MiB", std::move(series), {}, true, false});
+}
+
+/// A line for each source of each run's mixture.
+std::string losses_by_source(const std::vector<NamedRun>& runs) {
+  Chart chart{"Loss by source", "nats per token", {}, {}, true, false};
+  for (const NamedRun& named : runs) {
+    std::map<std::string, Series> of_sources;
+    for (const Step& step : named.run.steps) {
+      if (!step.sources) continue;
+      for (const spec::record::StepSource& source : *step.sources) {
+        if (!source.loss) continue;
+        Series& series = of_sources[source.name];
+        series.x.push_back(static_cast<double>(step.step));
+        series.y.push_back(*source.loss);
+      }
+    }
+    for (auto& [source, series] : of_sources) {
+      series.name = runs.size() == 1 ? source : named.name + ", " + source;
+      series.colour = static_cast<int>(chart.series.size());
+      chart.series.push_back(std::move(series));
+    }
+  }
+  return chart.series.empty() ? "" : line_chart(chart);
 }
 
 std::string phases_by_step(const NamedRun& named) {
@@ -249,6 +306,7 @@ std::string charts(const std::vector<NamedRun>& runs) {
   out += viewed(runs, true, [&](const XAxis& x) {
     return Chart{"Loss", "nats per token", losses(runs, x), loss_levels(runs), true, true};
   });
+  out += losses_by_source(runs);
   out += line_chart(
       {"Learning rate", "", series_of(runs, [](const Step& s) { return s.learning_rate; }), {}, true, false});
   out += viewed(runs, true, [&](const XAxis& x) {

@@ -48,11 +48,10 @@ svg text.label { fill: var(--ink); font-size: 12px; paint-order: stroke; stroke:
 .under { fill: transparent; } .under:hover { fill: var(--soft); opacity: 0.22; }
 .choices { margin-top: 20px; font-size: 13px; } .choices label { margin-left: 6px; } .choices span { margin-left: 20px; }
 .choices input { vertical-align: -2px; margin: 0 2px 0 0; }
-svg.view { display: none; }
-main:has(#x-step:checked):has(#y-linear:checked) svg.view.x-step.y-linear, main:has(#x-step:checked):has(#y-log:checked) svg.view.x-step.y-log,
-main:has(#x-tokens:checked):has(#y-linear:checked) svg.view.x-tokens.y-linear, main:has(#x-tokens:checked):has(#y-log:checked) svg.view.x-tokens.y-log,
-main:has(#x-time:checked):has(#y-linear:checked) svg.view.x-time.y-linear, main:has(#x-time:checked):has(#y-log:checked) svg.view.x-time.y-log { display: block; }
-@supports not selector(:has(a)) { svg.view.x-step.y-linear { display: block; } .choices { display: none; } }
+main:not(:has(#x-step:checked)) svg.x-step, main:not(:has(#x-tokens:checked)) svg.x-tokens, main:not(:has(#x-time:checked)) svg.x-time,
+main:not(:has(#y-linear:checked)) svg.y-linear, main:not(:has(#y-log:checked)) svg.y-log, main:not(:has(#z-all:checked)) svg.z-all,
+main:not(:has(#z-half:checked)) svg.z-half, main:not(:has(#z-tenth:checked)) svg.z-tenth { display: none; }
+@supports not selector(:has(a)) { svg.view:not(.x-step.z-all), svg.y-log, .choices { display: none; } }
 .c0 { --c: var(--c0); } .c1 { --c: var(--c1); } .c2 { --c: var(--c2); } .c3 { --c: var(--c3); }
 .c4 { --c: var(--c4); } .c5 { --c: var(--c5); } .c6 { --c: var(--c6); } .c7 { --c: var(--c7); }
 .line.dash1 { stroke-dasharray: 9 4; } .line.dash2 { stroke-dasharray: 2 4.5; }

@@ -164,7 +164,8 @@ TEST(PageReport, ValidationStandsBesideTheTrainingLoss) {
     each.perplexity = 5.7546, each.bits_per_byte = 2.5247, each.set_hash = "00ff00ff00ff00ff";
   }
   const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", example_run()}});
-  EXPECT_EQ(count(one, "<circle class=\"dot"), count(without, "<circle class=\"dot") + 6 * 3) << "six views";
+  EXPECT_EQ(count(one, "<circle class=\"dot"), count(without, "<circle class=\"dot") + 6 * 3)
+      << "six views of the whole run; the others are of later steps";
   for (const char* text :
        {"<b>1.7500</b><span>validation loss after step 30", "</span>training</li>", "</span>validation</li>",
         "1.7500 after step 30, perplexity 5.755, 2.5247 bits per byte; lowest 1.5000 after step 20",
@@ -173,13 +174,27 @@ TEST(PageReport, ValidationStandsBesideTheTrainingLoss) {
   EXPECT_NE(two.find("</span>a, validation</li>"), std::string::npos);
 }
 
+TEST(PageReport, AMixtureHasACurveForEachSource) {
+  auto run = example_run();
+  EXPECT_EQ(page({{"a", run}}).find("Loss by source"), std::string::npos);
+  for (Step& step : run.steps)
+    step.sources = {{.name = "web", .tokens = 96, .valid_tokens = 96, .loss = 2.5, .epochs = 0.25},
+                    {.name = "code", .tokens = 32, .valid_tokens = 32, .loss = 1.5, .epochs = 0.5}};
+  const std::string one = page({{"a", run}}), two = page({{"a", run}, {"b", run}});
+  EXPECT_NE(one.find("Loss by source"), std::string::npos);
+  EXPECT_NE(one.find("</span>web</li>"), std::string::npos);
+  EXPECT_NE(two.find("</span>b, code</li>"), std::string::npos);
+}
+
 TEST(PageReport, CurvesAreByStepTokensAndTimeAndLossesOnTwoAxes) {
   const std::string html = page({{"a", example_run()}});
   for (const char* x : {"step", "tokens", "time"}) {
     const std::string view = std::string("<svg class=\"view x-") + x;
-    EXPECT_EQ(count(html, view + " y-linear\""), 2u) << "loss and norm";
-    EXPECT_EQ(count(html, view + " y-log\""), 2u);
-    EXPECT_EQ(count(html, view + " y-linear y-log\""), 1u) << "throughput";
+    for (const char* zoom : {" z-all", " z-half", " z-tenth"}) {
+      EXPECT_EQ(count(html, view + zoom + " y-linear\""), 2u) << "loss and norm";
+      EXPECT_EQ(count(html, view + zoom + " y-log\""), 2u);
+      EXPECT_EQ(count(html, view + zoom + "\""), 1u) << "throughput";
+    }
     EXPECT_EQ(count(html, std::string("id=\"x-") + x + "\""), 1u);
   }
   EXPECT_NE(html.find("aria-label=\"Loss by tokens, nats per token\""), std::string::npos);

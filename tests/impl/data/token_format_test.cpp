@@ -223,6 +223,8 @@ TEST(TokenFormatImpl, WhatHoldsNoIdsIsNamedWithTheNextStep) {
   expect("PK\x03\x04" + more, "a zip archive (.zip, .npz, .pt)", "numpy.save");
   expect(std::string("\x80\x04\x95\x20\0\0\0\0\0\0\0", 11) + more + ".", "a Python pickle", "numpy.save");
   expect(std::string("\x80\x02]q\0", 5) + more + ".", "a Python pickle", "numpy.save");
+  expect(std::string("]q\0(K\1", 6) + more + ".", "a Python pickle", "numpy.save");
+  expect(std::string("}q\0X\3\0\0\0ids", 11) + more + ".", "a Python pickle", "numpy.save");
 }
 
 /// Ids whose first ones begin like a compressed file or a pickle, and go on as ids do.
