@@ -21,6 +21,14 @@ void number_documents(std::span<const std::int64_t> inputs, std::int64_t end_of_
 
 }  // namespace
 
+void add_valid_of_sources(const MicroBatch& batch, std::span<std::int64_t> counts) {
+  for (std::size_t b = 0; b < batch.sources.size(); ++b) {
+    const auto targets = batch.targets.begin() + static_cast<std::int64_t>(b) * batch.T;
+    counts[static_cast<std::size_t>(batch.sources[b])] +=
+        batch.T - std::count(targets, targets + batch.T, ignore_index);
+  }
+}
+
 MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int64_t> samples,
                             std::optional<std::int64_t> end_of_document) {
   MicroBatch batch;

@@ -24,7 +24,11 @@ struct MicroBatch {
   std::vector<std::int32_t> document_offsets;  ///< impl/data/document_offsets.hpp; empty with `documents`
   std::int64_t valid_tokens = 0;               ///< targets that are not ignore_index
   std::vector<std::int64_t> sample_ids;        ///< [B]
+  std::vector<std::int64_t> sources = {};      ///< [B] of a mixture, the source of each sequence; else empty
 };
+
+/// Adds the valid targets of each source's sequences to `counts`, one a source; nothing without sources.
+void add_valid_of_sources(const MicroBatch& batch, std::span<std::int64_t> counts);
 
 /// Reads `samples` into one micro-batch.
 /// `end_of_document`: the id that ends a document. The token after it begins the next one, at position 0; two

@@ -11,10 +11,8 @@
 namespace assay::impl::data {
 
 spec::data::SampleOrder sample_order(const LoaderPlan& plan, const SampleSource& source) {
-  return {.seed = plan.seed,
-          .samples = source.samples(),
-          .sequences = plan.sequences,
-          .held_out = spec::data::held_out_samples(plan.held_out, source.samples())};
+  return spec::data::order_of_sources(plan.seed, {plan.sequences, plan.ramp}, plan.held_out,
+                                      source.samples_of_sources(), plan.mixture);
 }
 
 Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan,
@@ -77,11 +75,15 @@ void Loader::run(const std::stop_token& stop) {
 
 std::optional<StepBatches> Loader::read_step(std::int64_t step, const std::stop_token& stop) const {
   StepBatches batches{step, {}, spec::data::sample_hash(spec::data::step_samples(order_, step)), 0};
-  const std::int64_t micro_batches = spec::data::accumulation(order_, plan_.deal);
+  const std::int64_t micro_batches = spec::data::accumulation(order_, plan_.deal, step);
   for (std::int64_t m = 0; m < micro_batches; ++m) {
     if (stop.stop_requested()) return std::nullopt;
     const auto samples = spec::data::micro_batch_samples(order_, plan_.deal, step, plan_.rank, m);
     batches.micro_batches.push_back(read_micro_batch(*source_, samples, plan_.end_of_document));
+    if (!order_.mixture) continue;
+    for (const std::int64_t sample : samples)
+      batches.micro_batches.back().sources.push_back(
+          static_cast<std::int64_t>(spec::data::source_of(order_, sample)));
   }
   return batches;
 }

@@ -17,7 +17,10 @@ std::shared_ptr<const SampleSource> open_source(const spec::RunConfig& config, c
   if (config.data_paths.empty())
     return std::make_shared<GrammarData>(config.seed, config.sequence_length, config.grammar_samples);
   const std::vector<std::filesystem::path> paths(config.data_paths.begin(), config.data_paths.end());
-  return std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length);
+  std::vector<std::int64_t> files_of_sources;
+  for (const spec::DataSource& source : config.mixture) files_of_sources.push_back(source.files);
+  return std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length,
+                                     files_of_sources);
 }
 
 }  // namespace assay::impl::data

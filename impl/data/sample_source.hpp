@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace assay::impl::data {
 
@@ -18,6 +19,9 @@ class SampleSource {
   /// Fills `ids` (T + 1 entries) with sample `sample` in [0, samples()); every id is inside the vocabulary.
   /// Errors: UserError (bad_data, io); std::out_of_range for a sample or a span that does not fit (a bug).
   virtual void read(std::int64_t sample, std::span<std::int32_t> ids) const = 0;
+
+  /// Of each source of a mixture, which are numbered one after the other; of one source, all of them.
+  virtual std::vector<std::int64_t> samples_of_sources() const { return {samples()}; }
 
   /// One line for the banner and the record.
   virtual std::string description() const = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
@@ -9,7 +10,8 @@
 namespace assay::impl::data {
 
 TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
-                     std::int64_t vocabulary, std::int64_t T)
+                     std::int64_t vocabulary, std::int64_t T,
+                     const std::vector<std::int64_t>& files_of_sources)
     : T_(T), first_samples_{0} {
   if (T < 1)
     throw UserError(ExitCode::usage,
@@ -25,6 +27,17 @@ TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optio
                           std::to_string(T + 1) + "; shorten the sequence or take the file off the list");
     first_samples_.push_back(first_samples_.back() + (file.tokens() - 1) / T);
   }
+  for (const std::int64_t files : files_of_sources)
+    ends_.push_back((ends_.empty() ? 0 : ends_.back()) + static_cast<std::size_t>(files));
+  if (ends_.empty()) ends_.push_back(files_.size());
+}
+
+std::vector<std::int64_t> TokenData::samples_of_sources() const {
+  std::vector<std::int64_t> samples;
+  std::size_t begin = 0;
+  for (const std::size_t end : ends_)
+    samples.push_back(first_samples_[end] - first_samples_[std::exchange(begin, end)]);
+  return samples;
 }
 
 void TokenData::read(std::int64_t sample, std::span<std::int32_t> ids) const {

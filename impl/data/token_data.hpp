@@ -18,11 +18,13 @@ namespace assay::impl::data {
 /// unused_tokens().
 class TokenData final : public SampleSource {
  public:
-  /// `stated`: the type of raw ids, see recognise. Errors: UserError of TokenFile; bad_data (a file shorter
-  /// than one sample); usage (no file, T < 1).
+  /// `stated`: the type of raw ids, see recognise. `files_of_sources`: of a mixture, how many of the files
+  /// each source has. Errors: UserError of TokenFile; bad_data (a file shorter than one sample); usage (no
+  /// file, T < 1).
   TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
-            std::int64_t vocabulary, std::int64_t T);
+            std::int64_t vocabulary, std::int64_t T, const std::vector<std::int64_t>& files_of_sources = {});
 
+  std::vector<std::int64_t> samples_of_sources() const override;
   std::int64_t samples() const override { return first_samples_.back(); }
   std::int64_t sequence_length() const override { return T_; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
@@ -38,6 +40,7 @@ class TokenData final : public SampleSource {
   std::int64_t T_;
   std::vector<TokenFile> files_;
   std::vector<std::int64_t> first_samples_;  ///< of each file, and the number of all samples
+  std::vector<std::size_t> ends_;            ///< of each source: the file behind its last
 };
 
 }  // namespace assay::impl::data

@@ -29,8 +29,10 @@ ValidationSet::ValidationSet(const spec::RunConfig& config, const spec::ModelSpe
 }
 
 void ValidationSet::hold_out(const spec::RunConfig& config) {
-  const std::int64_t samples = source_->samples(),
-                     held_out = spec::data::held_out_samples(config.eval_share, samples);
+  const spec::data::SampleOrder order =
+      spec::data::order_of_sources(config.seed, {.sequences = 1}, config.eval_share,
+                                   source_->samples_of_sources(), spec::mixture_of(config));
+  const std::int64_t samples = order.samples, held_out = order.held_out;
   if (held_out == 0 || held_out >= samples)
     throw UserError(ExitCode::usage,
                     "eval.share = " + spec::shown(config.eval_share) + " of the data's " +
@@ -39,7 +41,7 @@ void ValidationSet::hold_out(const spec::RunConfig& config) {
                         (held_out == 0 ? "at least" : "less than") + " " +
                         spec::shown((held_out == 0 ? 1.0 : samples - 0.5) / static_cast<double>(samples)) +
                         ", or name files in eval.paths");
-  held_out_ = {.seed = config.seed, .samples = samples, .sequences = 1, .held_out = held_out};
+  held_out_ = order;
   evaluated_.set = held_out;
 }
 

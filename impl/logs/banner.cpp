@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "spec/batch/ramp.hpp"
 #include "spec/count.hpp"
 #include "spec/record/goodput.hpp"
 #include "spec/record/run.hpp"
@@ -33,6 +34,15 @@ std::string setting(const RunStart& start, const std::string& name) {
     if (key == name)
       if (const auto* text = std::get_if<std::string>(&value)) return *text;
   return "";
+}
+
+std::vector<spec::RampStage> ramp_of(const RunStart& start) {
+  std::vector<spec::RampStage> ramp;
+  for (const auto& [key, value] : start.settings)
+    if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
+      for (const std::string& text : *stages)
+        if (const auto stage = spec::ramp_stage(text)) ramp.push_back(*stage);
+  return ramp;
 }
 
 std::string hardware(const RunStart& start) {
@@ -86,7 +96,9 @@ std::string of_all(std::int64_t part, std::int64_t all) {
 
 std::string banner(const RunStart& start, bool unicode) {
   const Batch& batch = start.batch;
-  const Count run_tokens = Count(batch.tokens) * start.steps;
+  const std::vector<spec::RampStage> ramp = ramp_of(start);
+  const Count run_tokens =
+      Count(spec::sequences_before({batch.sequences, ramp}, start.steps)) * batch.sequence_length;
   std::string out = "assay " + start.version + ": training " + start.model + "\n\n";
   out +=
       row("model", grouped(start.parameters) + " parameters, vocabulary of " + plural(start.vocab, "token"));
@@ -96,6 +108,13 @@ std::string banner(const RunStart& start, bool unicode) {
                           " = " + grouped(batch.tokens) + " tokens per step");
   out += row("", "made of " + plural(batch.micro, "sequence") + " per micro-batch x " +
                      plural(batch.accumulation, "micro-batch") + " x " + where(start));
+  if (!ramp.empty()) {
+    std::string stages;
+    for (const spec::RampStage& stage : ramp)
+      stages += (stages.empty() ? "" : ", then ") + plural(stage.sequences, "sequence") + " for " +
+                plural(stage.steps, "step");
+    out += row("", "after a ramp: " + stages);
+  }
   out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
                         spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
   out += row("data", spec::valid_utf8(start.data.description));

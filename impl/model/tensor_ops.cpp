@@ -13,6 +13,7 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
+#include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/swiglu.hpp"
 
 namespace assay::impl {
@@ -396,16 +397,31 @@ cross_entropy::Partial TensorOps::loss_sums(const at::Tensor& logits, const at::
 TensorOps::ChunkLoss TensorOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
   const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count)),
                    columns = of_vocabulary(logits);
+  const bool by_source = context_.batch.sources.defined();
+  at::Tensor of_target;  // which the gradient is written over
   auto loss = run(site, {logits}, [&] {
-    if (tensor_ranks() == 1) return cross_entropy::forward_backward(columns, targets, normalizer_, z_);
-    cross_entropy::Forward out =
-        cross_entropy::combine(loss_sums(columns, targets), targets, normalizer_, z_);
+    if (tensor_ranks() == 1) {
+      if (by_source) of_target = columns.gather(1, targets.clamp_min(0).unsqueeze(1)).squeeze(1);
+      return cross_entropy::forward_backward(columns, targets, normalizer_, z_);
+    }
+    const cross_entropy::Partial sums = loss_sums(columns, targets);
+    cross_entropy::Forward out = cross_entropy::combine(sums, targets, normalizer_, z_);
     cross_entropy::backward(columns, targets, out.lse, normalizer_, z_);
+    if (by_source) of_target = sums.of_target;
     return out;
   });
+  if (by_source) keep_row_losses(chunk, targets, of_target, loss.lse);
   loss_.cross_entropy = chunk.first ? loss.loss : loss_.cross_entropy + loss.loss;
   loss_.z_loss = chunk.first ? loss.z_loss : loss_.z_loss + loss.z_loss;
   return {std::move(loss.lse)};
+}
+
+void TensorOps::keep_row_losses(const Chunk& chunk, const at::Tensor& targets, const at::Tensor& of_target,
+                                const at::Tensor& lse) {
+  if (chunk.first)
+    loss_.of_rows = at::empty({context_.batch.targets.size(0)}, lse.options().dtype(at::kDouble));
+  loss_.of_rows.narrow(0, chunk.begin, chunk.count)
+      .copy_(lse.to(at::kDouble).sub_(of_target).masked_fill_(targets.eq(spec::cross_entropy::ignore), 0));
 }
 
 void TensorOps::token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses) {

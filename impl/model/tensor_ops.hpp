@@ -37,6 +37,7 @@ namespace assay::impl {
 struct Loss {
   at::Tensor cross_entropy;
   at::Tensor z_loss;
+  at::Tensor of_rows;               ///< [N] of a mixture's tokens, before the normalizer; else undefined
   std::vector<at::Tensor> routing;  ///< of each sparse layer (router::losses)
 };
 
@@ -281,6 +282,8 @@ class TensorOps {
   /// The columns of logits that are no padding: of the vocabulary, or of this tensor rank's part of it.
   at::Tensor of_vocabulary(const at::Tensor& logits) const;
   /// The sums that a chunk's loss is made of, over all tensor ranks' parts of its logits.
+  void keep_row_losses(const Chunk& chunk, const at::Tensor& targets, const at::Tensor& of_target,
+                       const at::Tensor& lse);
   cross_entropy::Partial loss_sums(const at::Tensor& logits, const at::Tensor& targets);
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;

@@ -54,6 +54,12 @@ class Rows {
   void take(const std::string& name, const std::optional<Value>& value) {
     if (value) take(name, *value);
   }
+  void take(const std::string& name, const std::vector<spec::record::StepSource>& sources) {
+    for (const spec::record::StepSource& source : sources)
+      spec::record::fields(source, [&](const std::string& field, const auto& value) {
+        if (field != "name") take(name + "." + source.name + "." + field, value);
+      });
+  }
   template <class Value>
   void take(const std::string& name, const Value& value) {
     if constexpr (std::is_same_v<Value, bool>)

@@ -59,6 +59,18 @@ spec::record::Step event_of(const StepReport& report, const spec::record::RunSta
     event.router_entropy = routing->entropy;
     event.dropped_choices = routing->dropped;
   }
+  if (!report.sources.empty()) event.sources.emplace();
+  for (std::size_t k = 0; k < report.sources.size(); ++k) {
+    const StepReport::Source& source = report.sources[k];
+    spec::record::StepSource& said = event.sources->emplace_back();
+    said = {.name = source.name,
+            .tokens = source.tokens,
+            .valid_tokens = source.valid_tokens,
+            .loss = {},
+            .epochs = source.epochs};
+    if (source.valid_tokens > 0)
+      said.loss = report.result.source_losses[k] / static_cast<double>(source.valid_tokens);
+  }
   return event;
 }
 

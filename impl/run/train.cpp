@@ -367,7 +367,7 @@ class Run {
 
   checkpoint::State state() const {
     checkpoint::State state{.step = trainer_->steps_done(),
-                            .tokens = trainer_->steps_done() * log_.start().batch.tokens,
+                            .tokens = trainer_->tokens_done(),
                             .config = spec::dump_toml(config_),
                             .data = start_.data_files,
                             .validation = {},

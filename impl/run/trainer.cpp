@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "impl/checkpoint/import_weights.hpp"
@@ -33,6 +35,7 @@ StepSettings settings_of(const spec::RunConfig& config) {
           .router_z = config.router_z,
           .balance_of_batch = config.balance_over == spec::load_balancing::Form::running,
           .bias_rate = config.bias_rate,
+          .sources = std::ssize(config.mixture),
           .capacity = config.capacity};
 }
 }  // namespace
@@ -46,7 +49,9 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
                         .start_step = start_step,
                         .prefetch = config.prefetch,
                         .end_of_document = {},
-                        .held_out = config.eval_share};
+                        .held_out = config.eval_share,
+                        .ramp = config.ramp,
+                        .mixture = spec::mixture_of(config)};
   if (config.end_of_document >= 0) plan.end_of_document = config.end_of_document;
   return plan;
 }
@@ -77,6 +82,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
                                                              : nullptr),
       communicator_(traced_ ? *traced_ : communicator),
       source_(std::move(source)),
+      order_(data::sample_order(loader_plan(config, batch, 0, 0), *source_)),
       groups_(communicator_, layout_of(config, communicator_), config.tensor_ranks,
               spec::kv_holders(model, config.tensor_ranks), config.expert_ranks),
       buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
@@ -90,9 +96,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
              {.ranks = config.tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab},
              &groups_.expert()),
       clock_(device),
-      executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_),
-      actions_(spec::step_actions(batch.accumulation, groups_.layout())) {
-  spec::check_actions(actions_, batch.accumulation, groups_.layout());
+      executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_) {
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
   if (config.cuda_graph && !not_captured_)
     executor_.capture_with(make_cuda_graphs(device));  // whose memory is a pool of its own
@@ -151,6 +155,19 @@ void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
+/// Of the micro-batches of a step; what it runs is counted anew where their number changes.
+void Trainer::act_on(std::int64_t micro_batches) {
+  if (micro_batches == micro_batches_) return;
+  micro_batches_ = micro_batches;
+  executed_flops_.reset();
+  actions_ = spec::step_actions(micro_batches, groups_.layout());
+  spec::check_actions(actions_, micro_batches, groups_.layout());
+}
+
+std::int64_t Trainer::tokens_before(std::int64_t step) const {
+  return spec::sequences_before(order_.batch(), step) * config_.sequence_length;
+}
+
 std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested) {
   if (row_) row_->begin_step(step_ + 1);
   clock_.restart();
@@ -162,11 +179,12 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   } catch (const UserError&) {
     asked.unread = std::current_exception();  // the other ranks would wait for this one
   }
+  const std::int64_t tokens = tokens_before(step_ + 1) - tokens_before(step_);
   StepInput input{.step = step_,
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,
                   .micro_batches = {},
-                  .tokens = batch_.tokens_per_step(config_.sequence_length).to_double(),
+                  .tokens = static_cast<double>(tokens),
                   .skipped = skipped_};
   if (!asked.unread) input.micro_batches = staging_->take(batches);
   clock_.enter(Phase::reduce);
@@ -181,16 +199,18 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   StepReport report{.step = step_,
                     .result = {},
                     .learning_rate = input.learning_rate,
-                    .tokens = batch_.tokens_per_step(config_.sequence_length).to_int64(),
+                    .tokens = tokens,
                     .valid_tokens = agreed->valid_tokens,
                     .executed_flops = 0,
                     .seconds = 0,
                     .phases = {},
+                    .sources = sources_of(*agreed),
                     .sample_hash = batches.sample_hash,
                     .dropped_flops = 0,
                     .weights_hash = {},
                     .not_finite = {},
                     .save = agreed->save};
+  act_on(std::ssize(input.micro_batches));
   run_or_skip(input, report);
   report.weights_hash = compare_copies();
   if (const auto& routing = report.result.routing; routing && routing->dropped)
@@ -210,6 +230,19 @@ ValidationLoss Trainer::validate(const data::ValidationSet& set) {
   return validation_loss(model_, set, groups_, device_, [this] {
     if (row_) row_->tick();
   });
+}
+
+std::vector<StepReport::Source> Trainer::sources_of(const Agreed& agreed) const {
+  std::vector<StepReport::Source> out;
+  if (config_.mixture.empty()) return out;
+  const auto before = spec::data::read_before(order_, step_),
+             then = spec::data::read_before(order_, step_ + 1);
+  for (std::size_t k = 0; k < before.size(); ++k)
+    out.push_back({.name = config_.mixture[k].name,
+                   .tokens = (then[k] - before[k]) * config_.sequence_length,
+                   .valid_tokens = agreed.valid_of_sources[k],
+                   .epochs = static_cast<double>(then[k]) / static_cast<double>(order_.stocks[k].trained())});
+  return out;
 }
 
 void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
@@ -233,11 +266,16 @@ std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, 
   // "Before each step"): NCCL's one stream may still gather weights for this step, which the host would then
   // wait for. The sums of the cut hash and of its square say whether the samples are the same everywhere.
   const std::int64_t cut = spec::data::cut_hash(batches.sample_hash);
-  const at::Tensor agreed = at::zeros({6}, at::kLong);
+  constexpr std::int64_t numbers = 6;
+  const std::int64_t sources = std::ssize(config_.mixture);
+  const at::Tensor agreed = at::zeros({numbers + sources}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
   // Tensor ranks read the same sequences: one of them counts.
   if (groups_.tensor().rank() == 0)
-    for (const data::MicroBatch& batch : batches.micro_batches) number[0] += batch.valid_tokens;
+    for (const data::MicroBatch& batch : batches.micro_batches) {
+      number[0] += batch.valid_tokens;
+      data::add_valid_of_sources(batch, std::span(number + numbers, static_cast<std::size_t>(sources)));
+    }
   number[1] = asked.stop ? 1 : 0;
   number[2] = cut;
   number[3] = cut * cut;
@@ -258,7 +296,9 @@ std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, 
                                          hashes);
   }
   if (number[1] > 0) return {};
-  return Agreed{.valid_tokens = number[0], .save = number[4] > 0};
+  return Agreed{.valid_tokens = number[0],
+                .valid_of_sources = {number + numbers, number + numbers + sources},
+                .save = number[4] > 0};
 }
 
 std::string Trainer::compare_copies() {

@@ -21,6 +21,12 @@ namespace assay::impl::run {
 
 /// What one step did, for the log. The same on every rank but for the times.
 struct StepReport {
+  /// Of a mixture's source; its loss is in result.source_losses.
+  struct Source {
+    std::string name;
+    std::int64_t tokens = 0, valid_tokens = 0;  ///< of the step, over all ranks
+    double epochs = 0;                          ///< that the run has read of it, this step included
+  };
   std::int64_t step = 0;  ///< counts from 0
   StepResult result;
   double learning_rate = 0;
@@ -29,12 +35,13 @@ struct StepReport {
   double executed_flops = 0;      ///< matmul FLOPs that ran, over all ranks [flop]
   double seconds = 0;
   PhaseSeconds phases{};
-  double waited_for_save = 0;     ///< before it, which `seconds` leaves out [s]
-  std::uint64_t sample_hash = 0;  ///< of the step's sample ids in global order
-  double dropped_flops = 0;       ///< of tokens * FLOPs per token, those of choices that a capacity dropped
-  std::string weights_hash;       ///< of the weights after the step where copies were compared, else empty
-  std::string not_finite = {};    ///< rank and tensor where the step was skipped for it, else empty
-  bool save = false;              ///< rank 0 asked for a save after it
+  double waited_for_save = 0;        ///< before it, which `seconds` leaves out [s]
+  std::vector<Source> sources = {};  ///< of a mixture
+  std::uint64_t sample_hash = 0;     ///< of the step's sample ids in global order
+  double dropped_flops = 0;     ///< of tokens * FLOPs per token, those of choices that a capacity dropped
+  std::string weights_hash;     ///< of the weights after the step where copies were compared, else empty
+  std::string not_finite = {};  ///< rank and tensor where the step was skipped for it, else empty
+  bool save = false;            ///< rank 0 asked for a save after it
 };
 
 class Trainer {
@@ -80,6 +87,8 @@ class Trainer {
   /// What became of compute.cuda_graph since the last call, one line each.
   std::vector<std::string> new_notices();
   std::int64_t steps_done() const { return step_; }
+  /// Of all ranks, in the steps that are done.
+  std::int64_t tokens_done() const { return tokens_before(step_); }
 
  private:
   /// What ranks tell each other before a step.
@@ -88,12 +97,16 @@ class Trainer {
     std::exception_ptr unread = {};  ///< why this rank has no batches
   };
   struct Agreed {
-    std::int64_t valid_tokens = 0;  ///< of all ranks
-    bool save = false;              ///< rank 0 asks for it
+    std::int64_t valid_tokens = 0;                    ///< of all ranks
+    std::vector<std::int64_t> valid_of_sources = {};  ///< of a mixture, likewise
+    bool save = false;                                ///< rank 0 asks for it
   };
   /// Nothing when a rank was asked to stop. Errors: AgreedError when ranks are to train on different samples,
   /// or one has none.
   std::optional<Agreed> agree(const data::StepBatches& batches, const Asked& asked);
+  void act_on(std::int64_t micro_batches);
+  std::int64_t tokens_before(std::int64_t step) const;
+  std::vector<StepReport::Source> sources_of(const Agreed& agreed) const;
   /// The executor's step, or that it was skipped.
   void run_or_skip(const StepInput& input, StepReport& report);
   /// The hash of the weights where this step is one after which copies are compared, else nothing. Errors:
@@ -111,13 +124,15 @@ class Trainer {
   const std::unique_ptr<Communicator> traced_;  ///< in front of the one given, where steps are profiled
   Communicator& communicator_;
   std::shared_ptr<const data::SampleSource> source_;
+  const spec::data::SampleOrder order_;  ///< of the samples
   LayoutGroups groups_;
   ParameterBuffers buffers_;
   const std::unique_ptr<ParameterLayout> parameters_;
   Model model_;
   PhaseClock clock_;
   Executor executor_;
-  const std::vector<spec::Action> actions_;
+  std::int64_t micro_batches_ = 0;  ///< that actions_ are of
+  std::vector<spec::Action> actions_;
   std::unique_ptr<DeviceStaging> staging_;
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0, skipped_ = 0;

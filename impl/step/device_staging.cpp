@@ -14,7 +14,7 @@ at::Tensor list_of(const std::vector<std::int32_t>& values) {
   return values.empty() ? at::Tensor() : at::tensor(values, at::kInt);
 }
 
-TokenBatch batch_of(const data::MicroBatch& batch, at::Tensor inputs, at::Tensor targets,
+TokenBatch batch_of(const data::MicroBatch& batch, at::Tensor inputs, at::Tensor targets, at::Tensor sources,
                     const at::Tensor& positions, const at::Tensor& documents, at::Tensor offsets) {
   const auto grid = [&](const at::Tensor& list) {
     return list.defined() ? list.view({batch.B, batch.T}) : list;
@@ -23,12 +23,14 @@ TokenBatch batch_of(const data::MicroBatch& batch, at::Tensor inputs, at::Tensor
           .T = batch.T,
           .inputs = std::move(inputs),
           .targets = std::move(targets),
+          .sources = std::move(sources),
           .positions = grid(positions),
           .documents = {grid(documents), std::move(offsets), batch.document_offsets}};
 }
 
 TokenBatch on_cpu(const data::MicroBatch& batch) {
   return batch_of(batch, at::tensor(batch.inputs, at::kLong), at::tensor(batch.targets, at::kLong),
+                  batch.sources.empty() ? at::Tensor() : at::tensor(batch.sources, at::kLong),
                   list_of(batch.positions), list_of(batch.documents), list_of(batch.document_offsets));
 }
 
@@ -42,6 +44,7 @@ void each_list(const data::MicroBatch& batch, std::size_t& offset, const Visit& 
   };
   pass(batch.inputs);
   pass(batch.targets);
+  pass(batch.sources);
   pass(batch.positions);
   pass(batch.documents);
   pass(batch.document_offsets);
@@ -71,6 +74,7 @@ void DeviceStaging::stage(const data::StepBatches& batches) {
   Slot& slot = slot_of(batches.step);
   const std::int64_t words = words_of(batches);
   slot.copied.synchronize();  // of the step before on this slot: long done
+  slot.used.block(*stream_);
   if (!slot.host.defined() || slot.host.numel() < words) {
     slot.host = at::empty({words}, at::TensorOptions().dtype(at::kLong).pinned_memory(true));
     slot.device = at::empty({words}, at::TensorOptions().dtype(at::kLong).device(device_));
@@ -81,7 +85,6 @@ void DeviceStaging::stage(const data::StepBatches& batches) {
     each_list(batch, offset, [&](const auto& list, std::size_t at) {
       if (!list.empty()) std::memcpy(host + at, list.data(), list.size() * sizeof list[0]);
     });
-  slot.used.block(*stream_);
   slot.device.narrow(0, 0, words).copy_(slot.host.narrow(0, 0, words), /*non_blocking=*/true);
   slot.copied.record(*stream_);
 }
@@ -107,7 +110,7 @@ std::vector<TokenBatch> DeviceStaging::take(const data::StepBatches& batches) {
       lists.push_back(all.narrow(0, static_cast<std::int64_t>(at / sizeof list[0]),
                                  static_cast<std::int64_t>(list.size())));
     });
-    out.push_back(batch_of(batch, lists[0], lists[1], lists[2], lists[3], lists[4]));
+    out.push_back(batch_of(batch, lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]));
   }
   return out;
 }

@@ -61,6 +61,7 @@ TokenBatch copy_of(const TokenBatch& batch) {
           .T = batch.T,
           .inputs = copy(batch.inputs),
           .targets = copy(batch.targets),
+          .sources = copy(batch.sources),
           .positions = copy(batch.positions),
           .documents = {copy(documents.numbers), copy(documents.offsets), documents.on_host}};
 }
@@ -76,6 +77,7 @@ void copy_batch(TokenBatch& to, const TokenBatch& from) {
   };
   copy(to.inputs, from.inputs);
   copy(to.targets, from.targets);
+  copy(to.sources, from.sources);
   copy(to.positions, from.positions);
   copy(to.documents.numbers, from.documents.numbers);
   copy(to.documents.offsets, from.documents.offsets);
@@ -101,11 +103,15 @@ Executor::Executor(Model& model, ParameterBuffers& buffers, ParameterLayout& par
                          numbers_on(buffers.weights.device()))),
       host_numbers_(numbers_.is_cuda() ? at::empty(numbers_.sizes(), numbers_on(at::kCPU).pinned_memory(true))
                                        : numbers_),
-      losses_(at::zeros({spec::reduced_losses(spec::inventory(model.spec()))}, numbers_.options())),
+      losses_(at::zeros({spec::reduced_losses(spec::inventory(model.spec())) + settings.sources},
+                        numbers_.options())),
       norm_and_coefficient_(at::zeros({2}, numbers_.options())) {
+  if (settings.sources > 0)
+    sources_ = losses_.narrow(0, losses_.numel() - settings.sources, settings.sources);
   const auto& experts = model.spec().experts;
   if (!experts) return;
-  routing_ = losses_.narrow(0, 2, losses_.numel() - 2).view({-1, numbers_before_loads + experts->count});
+  routing_ = losses_.narrow(0, 2, losses_.numel() - 2 - settings.sources)
+                 .view({-1, numbers_before_loads + experts->count});
   if (settings.balance_of_batch) shares_ = at::zeros({routing_.size(0), experts->count}, losses_.options());
 }
 
@@ -197,6 +203,16 @@ void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
   losses_[0] += loss.cross_entropy;
   losses_[1] += loss.z_loss;
   if (routing_.defined()) add_routing(loss);
+  if (sources_.defined()) add_sources(batch, loss);
+}
+
+/// A source's sequences in their order, so that the sums are the same bits again.
+void Executor::add_sources(const TokenBatch& batch, const Loss& loss) {
+  const at::Tensor of_sequences = loss.of_rows.view({batch.B, batch.T}).sum(1);
+  const at::Tensor all = at::arange(sources_.numel(), batch.sources.options());
+  sources_ +=
+      at::where(batch.sources.eq(all.unsqueeze(1)), of_sequences, at::zeros({}, of_sequences.options()))
+          .sum(1);
 }
 
 /// Of this rank's experts in each sparse layer, so far; of all ranks' once the losses are summed.
@@ -381,6 +397,7 @@ void Executor::read_result() {
   if (routing_.defined())
     result_.routing =
         routing_of(numbers.narrow(0, 4, routing_.numel()).view(routing_.sizes()), settings_.capacity > 0);
+  result_.source_losses.assign(number + numbers.numel() - settings_.sources, number + numbers.numel());
 }
 
 /// This rank's first parameter whose gradient is not finite. What several ranks have left of their gradients

@@ -48,6 +48,8 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   double clip_coefficient = 1;
   std::optional<RoutingResult> routing = {};  ///< of a model with experts
+  std::vector<double> source_losses =
+      {};  ///< of a mixture: the sum over the valid tokens of each source [nat]
 };
 
 /// Settings of the step that do not change over a run.
@@ -58,6 +60,7 @@ struct StepSettings {
   double balance = 0, router_z = 0;  ///< coefficients of the routers' losses
   bool balance_of_batch = false;  ///< shares of the balance loss are the batch's so far, not each sequence's
   double bias_rate = 0;           ///< of the routers' biases
+  std::int64_t sources = 0;       ///< of a mixture; 0: one source
   double capacity = 0;            ///< factor that limits the rows of an expert; 0: none is dropped
 };
 
@@ -117,6 +120,7 @@ class Executor {
   at::Tensor sum_of_squares();
   router::Auxiliary auxiliary(const at::Tensor& shares) const;
   void add_routing(const Loss& loss);
+  void add_sources(const TokenBatch& batch, const Loss& loss);
   at::Tensor loads() const;
 
   void check_capture(const StepInput& input);
@@ -142,6 +146,7 @@ class Executor {
   /// fp64, this rank's until reduced: cross-entropy, z-loss, and of each sparse layer a row of routing_.
   at::Tensor losses_;
   at::Tensor routing_;  ///< [sparse layers, 4 + X] in losses_ (router::losses)
+  at::Tensor sources_;  ///< [sources] at the end of losses_, of a mixture
   /// With balance_of_batch, [sparse layers, X] fp64: shares of the batch so far, of all ranks; and as they
   /// were behind the forward of each micro-batch, whose backward reads them.
   at::Tensor shares_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/config/keys.hpp"
@@ -22,6 +24,26 @@ void check_batch(const RunConfig& config) {
            " does not divide batch.sequences = " + std::to_string(config.sequences) +
            ": set batch.micro to " + nearest_divisors(config.sequences, config.micro);
   });
+}
+
+void check_mixture(const RunConfig& config) {
+  if (config.mixture.empty()) return;
+  std::int64_t files = 0;
+  for (const DataSource& source : config.mixture) {
+    files += source.files;
+    // config_c39
+    require(std::ranges::count(config.mixture, source.name, &DataSource::name) == 1, "config_c39", [&] {
+      return "two sources of data.mixture are called " + quote(source.name) +
+             ": give each a name of its own, or one several files";
+    });
+  }
+  // config_c40
+  require(files == std::ssize(config.data_paths), "config_c40", [&] {
+    return "data.mixture is of " + std::to_string(files) + (files == 1 ? " file" : " files") +
+           ", data.paths names " + std::to_string(config.data_paths.size()) +
+           ": say of each source of several files how many they are, NAME:WEIGHT:FILES";
+  });
+  mixture_of(config);
 }
 
 void check_validation(const RunConfig& config) {
@@ -122,6 +144,13 @@ std::optional<std::int64_t> block_of(const std::string& layer, std::int64_t laye
 
 }  // namespace
 
+std::shared_ptr<const data::Mixture> mixture_of(const RunConfig& config) {
+  if (config.mixture.empty()) return {};
+  std::vector<std::int64_t> weights;
+  for (const DataSource& source : config.mixture) weights.push_back(source.weight);
+  return std::make_shared<data::Mixture>(std::move(weights));
+}
+
 LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model) {
   LinearPrecision out{
       .recipe = config.linear,
@@ -145,6 +174,7 @@ void check(const RunConfig& config) {
   RunConfig scratch = config;
   for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
   check_batch(config);
+  check_mixture(config);
   check_validation(config);
   check_schedule(config);
   check_resume(config);

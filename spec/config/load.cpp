@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "spec/config/check.hpp"
+#include "spec/config/data_sources.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
@@ -88,6 +89,16 @@ std::optional<Value> toml_value(const Key& key, Item item) {
   return std::nullopt;
 }
 
+/// What [[data.sources]] are in settings.
+void add_sources(Item tables, Assignments& out) {
+  const SourceTables sources = source_tables(tables);
+  std::vector<std::string> mixture;
+  for (const DataSource& source : sources.sources) mixture.push_back(to_text(source));
+  out.insert_or_assign("data.paths", Given{sources.paths, tables.where()});
+  out.insert_or_assign("data.mixture", Given{mixture, tables.where()});
+}
+constexpr std::string_view source_tables_key = "data.sources";
+
 /// Removed settings: an error in what a person writes, skipped in what an earlier version wrote.
 enum class Removed { refused, skipped };
 
@@ -95,6 +106,14 @@ void collect(Item table, const std::string& prefix, Removed removed, Assignments
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::string name = prefix + table.key(i);
     const Item item = table[i];
+    if (name == source_tables_key) {
+      for (const char* other : {"paths", "mixture"})
+        if (const auto both = table.find(other))
+          refuse(both->where(),
+                 std::string("data.") + other + " beside [[data.sources]], which say it: leave one out");
+      add_sources(item, out);
+      continue;
+    }
     const Key* key = find_key(name);
     if (!key && item.is(Kind::object) && prefix.empty()) {
       bool known = false;
@@ -146,6 +165,10 @@ void collect_override(const std::string& argument, Assignments& out) {
   const std::string name = argument.substr(0, equals), text = argument.substr(equals + 1);
   if (name.rfind("--", 0) == 0 && find_key(name.substr(2)))
     refuse(where, "settings are written without dashes: " + argument.substr(2, 80));
+  if (name == source_tables_key) {
+    const document::Tree tree = parse_toml("data.sources = " + text, where);
+    return add_sources(tree.root().at("data").at("sources"), out);
+  }
   const Key* key = find_key(name);
   if (!key) refuse_unknown(where, name);
   std::optional<Value> value;

@@ -4,11 +4,15 @@
 // and the docs read it.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "spec/batch/ramp.hpp"
 #include "spec/batch/schedule.hpp"
+#include "spec/config/data_sources.hpp"
+#include "spec/data/mixture.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/load_balancing.hpp"
@@ -44,11 +48,13 @@ struct RunConfig {
 
   // batch: stated once, globally
   std::int64_t sequences = 32;         ///< sequences per optimizer step over all ranks
+  std::vector<RampStage> ramp;         ///< stages of a smaller batch before it
   std::int64_t micro = 0;              ///< sequences of one micro-batch, per rank; 0: see micro_sequences
   std::int64_t sequence_length = 128;  ///< T [tokens]
 
   // data
   std::vector<std::string> data_paths;     ///< empty: the grammar
+  std::vector<DataSource> mixture;         ///< the sources that data_paths are of; empty: one
   std::string data_dtype;                  ///< of raw ids: "uint16" or "uint32"; "": the files say it
   std::int64_t end_of_document = -1;       ///< id that ends a document; -1: one document per sequence
   std::int64_t prefetch = 2;               ///< optimizer steps read ahead
@@ -126,6 +132,12 @@ struct RunConfig {
 constexpr std::int64_t token_unit(const RunConfig& config) {
   return std::lcm(config.tensor_ranks, quantise::extent_unit(config.linear));
 }
+
+/// The batch of each step.
+inline GlobalBatch global_batch(const RunConfig& config) { return {config.sequences, config.ramp}; }
+
+/// How the sources of the run's data are mixed; null for one source. Errors: SpecError mixture_c1, c2.
+std::shared_ptr<const data::Mixture> mixture_of(const RunConfig& config);
 
 /// Whether the run has a validation set.
 inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }

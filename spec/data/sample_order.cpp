@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "spec/count.hpp"
 #include "spec/data/permutation.hpp"
@@ -25,65 +26,136 @@ void check_step(const SampleOrder& order, std::int64_t step) {
           });
 }
 
-/// The samples in an order of their own, which begins with those that are held out.
-Permutation all_samples(const SampleOrder& order) {
-  // sample_order_c4
-  require(order.held_out >= 0 && order.held_out < order.samples, "sample_order_c4", [&] {
-    return std::to_string(order.held_out) + " of " + std::to_string(order.samples) +
-           " samples are held out: at least one must be left to train on";
-  });
-  return Permutation(order.seed, 0, order.samples, random::Site::held_out);
+/// The samples of one source: numbers from `first` on, ordered by a seed of their own.
+struct Source {
+  std::uint64_t seed;
+  std::int64_t first;
+  Stock stock;
+};
+
+std::vector<Source> sources_of(const SampleOrder& order) {
+  std::vector<Source> sources;
+  if (!order.mixture) return {{order.seed, 0, {order.samples, order.held_out}}};
+  std::int64_t first = 0;
+  for (const Stock& stock : order.stocks) {
+    sources.push_back({order.seed + sources.size(), first, stock});
+    first += stock.samples;
+  }
+  return sources;
 }
 
-// Samples [first, first + count) of a step; the permutation is made anew only where an epoch begins.
+/// The samples in an order of their own, which begins with those that are held out.
+Permutation all_samples(const Source& source) {
+  const Stock& stock = source.stock;
+  // sample_order_c4
+  require(stock.held_out >= 0 && stock.held_out < stock.samples, "sample_order_c4", [&] {
+    return std::to_string(stock.held_out) + " of " + std::to_string(stock.samples) +
+           " samples are held out: at least one must be left to train on";
+  });
+  return Permutation(source.seed, 0, stock.samples, random::Site::held_out);
+}
+
+/// A source's endless order. The permutation is made anew only where an epoch begins.
+class EndlessOrder {
+ public:
+  explicit EndlessOrder(const Source& source) : source_(source) {
+    if (source.stock.held_out != 0) all_ = all_samples(source);
+  }
+  std::int64_t sample(std::int64_t index) {
+    const std::int64_t trained = source_.stock.trained(), epoch = index / trained;
+    if (!permutation_ || epoch != epoch_) permutation_.emplace(source_.seed, epoch_ = epoch, trained);
+    const std::int64_t number = (*permutation_)(index % trained);
+    return source_.first + (all_ ? (*all_)(source_.stock.held_out + number) : number);
+  }
+
+ private:
+  Source source_;
+  std::optional<Permutation> all_, permutation_;
+  std::int64_t epoch_ = 0;
+};
+
+// Samples [first, first + count) of a step.
 std::vector<std::int64_t> range(const SampleOrder& order, std::int64_t step, std::int64_t first,
                                 std::int64_t count) {
   check_step(order, step);
-  std::int64_t position = step * order.sequences + first;
+  std::vector<EndlessOrder> sources;
+  for (const Source& source : sources_of(order)) sources.emplace_back(source);
+  const std::int64_t begin = sequences_before(order.batch(), step) + first;
   std::vector<std::int64_t> samples;
   samples.reserve(static_cast<std::size_t>(count));
-  std::optional<Permutation> all;
-  if (order.held_out != 0) all = all_samples(order);
-  const std::int64_t trained = order.trained();
-  for (const std::int64_t end = position + count; position < end;) {
-    const std::int64_t epoch = position / trained;
-    const Permutation permutation(order.seed, epoch, trained);
-    for (std::int64_t at = position % trained; at < trained && position < end; ++at, ++position)
-      samples.push_back(all ? (*all)(order.held_out + permutation(at)) : permutation(at));
+  for (std::int64_t position = begin; position < begin + count; ++position) {
+    const Mixture::Place place = order.mixture ? order.mixture->at(position) : Mixture::Place{0, position};
+    samples.push_back(sources[place.source].sample(place.index));
   }
   return samples;
 }
 
 }  // namespace
 
+SampleOrder order_of_sources(std::uint64_t seed, const GlobalBatch& batch, double share,
+                             const std::vector<std::int64_t>& samples_of_sources,
+                             std::shared_ptr<const Mixture> mixture) {
+  // sample_order_c5
+  require(samples_of_sources.size() == (mixture ? mixture->sources() : 1), "sample_order_c5", [&] {
+    return std::to_string(samples_of_sources.size()) + " sources, and a mixture of " +
+           std::to_string(mixture ? mixture->sources() : 1);
+  });
+  SampleOrder order{.seed = seed, .sequences = batch.sequences, .ramp = batch.ramp};
+  for (const std::int64_t samples : samples_of_sources) {
+    const Stock stock{samples, held_out_samples(share, samples)};
+    order.samples += stock.samples;
+    order.held_out += stock.held_out;
+    if (mixture) order.stocks.push_back(stock);
+  }
+  order.mixture = std::move(mixture);
+  return order;
+}
+
+std::size_t source_of(const SampleOrder& order, std::int64_t sample) {
+  std::size_t source = 0;
+  for (; source + 1 < order.stocks.size() && sample >= order.stocks[source].samples; ++source)
+    sample -= order.stocks[source].samples;
+  return source;
+}
+
+std::vector<std::int64_t> read_before(const SampleOrder& order, std::int64_t step) {
+  check_step(order, step);
+  const std::int64_t position = sequences_before(order.batch(), step);
+  if (!order.mixture) return {position};
+  std::vector<std::int64_t> counts;
+  for (std::size_t k = 0; k < order.stocks.size(); ++k) counts.push_back(order.mixture->count(k, position));
+  return counts;
+}
+
 std::int64_t sample(const SampleOrder& order, std::int64_t step, std::int64_t index) {
   // sample_order_c1
-  require(index >= 0 && index < order.sequences, "sample_order_c1", [&] {
-    return "index " + std::to_string(index) + " is not in [0, sequences=" + std::to_string(order.sequences) +
-           ")";
+  require(index >= 0 && index < sequences_of(order.batch(), step), "sample_order_c1", [&] {
+    return "index " + std::to_string(index) +
+           " is not in [0, sequences=" + std::to_string(sequences_of(order.batch(), step)) + ")";
   });
   return range(order, step, index, 1).front();
 }
 
 std::vector<std::int64_t> step_samples(const SampleOrder& order, std::int64_t step) {
-  return range(order, step, 0, order.sequences);
+  return range(order, step, 0, sequences_of(order.batch(), step));
 }
 
-std::int64_t accumulation(const SampleOrder& order, const Deal& deal) {
+std::int64_t accumulation(const SampleOrder& order, const Deal& deal, std::int64_t step) {
+  const std::int64_t sequences = sequences_of(order.batch(), step);
   // sample_order_c2 (sequences < 1 is c1's; micro * ranks may not overflow, hence the two quotients)
-  require(deal.micro >= 1 && deal.ranks >= 1 && order.sequences >= 1 && order.sequences % deal.micro == 0 &&
-              order.sequences / deal.micro % deal.ranks == 0,
+  require(deal.micro >= 1 && deal.ranks >= 1 && sequences >= 1 && sequences % deal.micro == 0 &&
+              sequences / deal.micro % deal.ranks == 0,
           "sample_order_c2", [&] {
-            return "sequences=" + std::to_string(order.sequences) +
+            return "sequences=" + std::to_string(sequences) +
                    " is not a multiple of micro=" + std::to_string(deal.micro) +
                    " * ranks=" + std::to_string(deal.ranks);
           });
-  return order.sequences / deal.micro / deal.ranks;
+  return sequences / deal.micro / deal.ranks;
 }
 
 std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_t rank,
-                         std::int64_t micro_batch) {
-  const std::int64_t micro_batches = accumulation(order, deal);
+                         std::int64_t micro_batch, std::int64_t step) {
+  const std::int64_t micro_batches = accumulation(order, deal, step);
   // sample_order_c3
   require(rank >= 0 && rank < deal.ranks && micro_batch >= 0 && micro_batch < micro_batches,
           "sample_order_c3", [&] {
@@ -95,7 +167,7 @@ std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_
 
 std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
                                               std::int64_t rank, std::int64_t micro_batch) {
-  return range(order, step, first_index(order, deal, rank, micro_batch), deal.micro);
+  return range(order, step, first_index(order, deal, rank, micro_batch, step), deal.micro);
 }
 
 std::int64_t held_out_samples(double share, std::int64_t samples) {
@@ -103,17 +175,20 @@ std::int64_t held_out_samples(double share, std::int64_t samples) {
 }
 
 std::int64_t held_out_sample(const SampleOrder& order, std::int64_t index) {
-  const Permutation all = all_samples(order);
   // sample_order_c4
   require(index >= 0 && index < order.held_out, "sample_order_c4", [&] {
     return "number " + std::to_string(index) + " of " + std::to_string(order.held_out) +
            " samples that are held out";
   });
-  return all(index);
+  const std::vector<Source> sources = sources_of(order);
+  auto source = sources.begin();
+  for (; index >= source->stock.held_out; ++source) index -= source->stock.held_out;
+  return source->first + all_samples(*source)(index);
 }
 
 bool is_held_out(const SampleOrder& order, std::int64_t sample) {
-  return all_samples(order).inverse(sample) < order.held_out;
+  const Source source = sources_of(order)[source_of(order, sample)];
+  return all_samples(source).inverse(sample - source.first) < source.stock.held_out;
 }
 
 std::uint64_t sample_hash(std::span<const std::int64_t> samples) {

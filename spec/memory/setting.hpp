@@ -46,6 +46,7 @@ struct Setting {
   std::int64_t sms = 132;  ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
   router::Auxiliary auxiliary = {};   ///< losses whose gradients reach routers
   double capacity = 0;                ///< factor by which rows of an expert are limited; 0: none is dropped
+  bool mixture = false;               ///< losses are kept by source
   bool documents = false;             ///< attention stays within documents: positions and a mask per token
   Layout layout = {};                 ///< what of the state this rank holds
   std::int64_t tensor_ranks = 1;      ///< of which each data rank is made

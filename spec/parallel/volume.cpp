@@ -59,7 +59,8 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   const auto gathers =
       block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
   StepVolume volume;
-  if (layout.ranks > 1) volume.world.all_reduce = Count(reduced_losses(partition.inventory)) * fp64_bytes;
+  if (layout.ranks > 1)
+    volume.world.all_reduce = Count(reduced_losses(partition.inventory) + traffic.sources) * fp64_bytes;
   if (layout.ranks > 1 && traffic.balance_of_batch)
     volume.world.all_reduce += traffic.accumulation * Count(shared_loads(partition.inventory)) * fp64_bytes;
   const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;

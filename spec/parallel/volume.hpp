@@ -42,6 +42,7 @@ struct StepTraffic {
   std::int64_t weight_bytes = 2;
   bool tied_embeddings = false;
   LinearPrecision linear = {};
+  std::int64_t sources = 0;  ///< of a mixture, whose losses are summed one by one
   bool balance_of_batch =
       false;  ///< the balance loss is of the batch so far: loads are summed in each forward
 };

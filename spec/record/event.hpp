@@ -101,6 +101,15 @@ struct RunStart {
   bool operator==(const RunStart&) const = default;
 };
 
+/// What a step was of one source of a mixture, over all ranks.
+struct StepSource {
+  std::string name;
+  std::int64_t tokens = 0, valid_tokens = 0;
+  std::optional<double> loss;  ///< cross-entropy over its valid tokens [nats per token]; nothing without any
+  double epochs = 0;           ///< that the run has read of it, this step included
+  bool operator==(const StepSource&) const = default;
+};
+
 /// Wall-clock seconds of rank 0; they add up to the step's seconds. `checkpoint`: of the save before it.
 struct Phases {
   double data_wait = 0, forward = 0, backward = 0, reduce = 0, clip = 0, update = 0, checkpoint = 0,
@@ -133,6 +142,7 @@ struct Step {
   std::optional<double> hfu;             ///< fraction of 1
   std::optional<double> executed_flops;  ///< matmul FLOPs that all ranks ran [flop]
   Phases phases;
+  std::optional<std::vector<StepSource>> sources = {};  ///< of a mixture
   std::string sample_hash;                  ///< hexadecimal, of the ids of the step's samples in order
   std::optional<std::string> weights_hash;  ///< hexadecimal, of the weights after the step, once compared
   std::int64_t resident_bytes = 0;          ///< of rank 0's process [B]

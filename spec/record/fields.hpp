@@ -58,6 +58,14 @@ void fields(Is<Data> auto& data, auto&& field) {
   field("floor", data.floor);
 }
 
+void fields(Is<StepSource> auto& source, auto&& field) {
+  field("name", source.name);
+  field("tokens", source.tokens);
+  field("valid_tokens", source.valid_tokens);
+  field("loss", source.loss);
+  field("epochs", source.epochs);
+}
+
 void fields(Is<Phases> auto& phases, auto&& field) {
   field("data_wait", phases.data_wait);
   field("forward", phases.forward);
@@ -131,6 +139,7 @@ void fields(Is<Step> auto& step, auto&& field) {
   field("hfu", step.hfu);
   field("executed_flops", step.executed_flops);
   field("phases", step.phases);
+  field("sources", step.sources);
   field("sample_hash", step.sample_hash);
   field("weights_hash", step.weights_hash);
   field("resident_bytes", step.resident_bytes);

@@ -70,7 +70,7 @@ TEST(VerbCli, ConfigListsEveryKey) {
     EXPECT_NE(("\n" + out).find("\n" + key.name + " = "), std::string::npos) << key.name;
   const auto json = nlohmann::json::parse(result_of({"config", "--json"}).out);
   EXPECT_EQ(json.size(), spec::keys().size());
-  EXPECT_EQ(nlohmann::json::parse(result_of({"config", "--json", "batch"}).out).size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(result_of({"config", "--json", "batch"}).out).size(), 4u);
   EXPECT_EQ(result_of({"config", "trian.steps"}).err,
             "assay: error: no setting starts with \"trian.steps\"; did you mean \"train.steps\"? `assay "
             "config` lists "

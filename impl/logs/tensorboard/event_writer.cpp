@@ -48,6 +48,13 @@ struct Collector {
     fields(step.phases, [&](const char* name, double seconds) {
       add((std::string("time/") + name).c_str(), seconds, "s of a step");
     });
+    if (step.sources)
+      for (const spec::record::StepSource& source : *step.sources) {
+        const std::string of = "sources/" + source.name;
+        add((of + "/loss").c_str(), source.loss, "cross-entropy, nats per token");
+        add((of + "/tokens").c_str(), static_cast<double>(source.tokens), "of the step");
+        add((of + "/epochs").c_str(), source.epochs, "read so far");
+      }
     add("router/balance_loss", step.balance_loss, "summed over sparse layers, without its coefficient");
     add("router/z_loss", step.router_z_loss, "nats^2, summed over sparse layers, without its coefficient");
     add("router/load_worst", step.load_balance_worst, "of the busiest expert over the mean, worst layer");

@@ -123,6 +123,10 @@ spec::record::Data data_of(const RunFacts& facts) {
                           .description = facts.source.description(),
                           .files = facts.config.data_paths,
                           .floor = {}};
+  std::string sources;
+  for (const spec::DataSource& source : facts.config.mixture)
+    sources += (sources.empty() ? "; mixed " : ", ") + spec::to_text(source);
+  data.description += sources;
   if (facts.config.data_paths.empty())
     data.floor = spec::grammar::window_floor(spec::grammar::demo(), facts.config.sequence_length).mean;
   return data;

@@ -127,7 +127,16 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
     setting.sms = count;
     setting.grouped_sums = grouped_linear::cuda::has_kernels();
   }
-  return spec::memory::plan(setting);
+  Plan largest = spec::memory::plan(setting);
+  std::int64_t before = setting.micro_batches;
+  for (const spec::RampStage& stage : config.ramp) {
+    setting.micro_batches = stage.sequences / (batch.micro * batch.ranks);
+    // From the second micro-batch on a step has the same moments.
+    if (std::min<std::int64_t>(setting.micro_batches, 2) == std::min<std::int64_t>(before, 2)) continue;
+    before = setting.micro_batches;
+    if (Plan other = spec::memory::plan(setting); other.peak > largest.peak) largest = std::move(other);
+  }
+  return largest;
 }
 
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {

@@ -162,11 +162,15 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     const spec::Value& was = then_set[i].second;
     if (now == was || is_about_output(name)) continue;
     const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
-    const bool moved = name == "data.paths" && data_then && other.empty();
+    const bool same_files = data_then && other.empty();
+    const bool moved = name == "data.paths" && same_files;
+    // Files that know their type are refused where another is stated.
+    const bool restated =
+        name == "data.dtype" && same_files && (config.data_dtype.empty() || before.data_dtype.empty());
     // The batch so far is made of micro-batches.
     const bool by_micro_batches = config.balance_over == spec::load_balancing::Form::running;
     const bool rounds = changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro");
-    if (extends || moved || rounds) {
+    if (extends || moved || restated || rounds) {
       changes.settings.push_back({.name = name, .before = was, .now = now, .asked = {}});
     } else if (asked(name) && !is_of_the_state(name)) {
       changes.settings.push_back({.name = name, .before = was, .now = now, .asked = true});
@@ -175,6 +179,15 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
              (is_of_the_state(name) && asked(name) ? ", and weights and moments are of that" : ""));
       if (may_be_asked.empty() && !is_of_the_state(name)) may_be_asked = name;
     }
+  }
+  // The steps that are done had another batch, which says where their samples end.
+  if (config.sequences != before.sequences && asked("batch.sequences") && !asked("batch.ramp")) {
+    changes.batch = spec::changed_at(spec::global_batch(before), then.step, config.sequences);
+    spec::RunConfig ramped = config;
+    ramped.ramp = changes.batch->ramp;
+    const spec::Key& ramp = *spec::find_key("batch.ramp");
+    changes.settings.push_back(
+        {.name = ramp.name, .before = ramp.get(before), .now = ramp.get(ramped), .asked = true});
   }
   // Files of the same names that hold other tokens.
   const auto names_data = [](const auto& setting) { return setting.name == "data.paths"; };

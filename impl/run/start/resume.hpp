@@ -28,6 +28,8 @@ std::string resume_path(const spec::RunConfig& config);
 struct ResumeChanges {
   bool extended = false;                               ///< a complete run is given more steps
   std::vector<spec::record::ChangedSetting> settings;  ///< those that the record names
+  /// Where batch.sequences was asked to change: as it was up to the checkpoint's step, then as it is asked.
+  std::optional<spec::GlobalBatch> batch = {};
 };
 
 /// A resumed run must be the same run: what differs from the checkpoint `path`, of state `then`, may change

@@ -47,15 +47,23 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   return files;
 }
 
+/// Those that are not over before step `from`. Errors: spec::batch_of's.
+void check_stages(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t from) {
+  for (const spec::RampStage& stage : config.ramp) {
+    if (from < stage.steps) spec::batch_of(stage.sequences, batch.micro, batch.ranks);
+    from = std::max<std::int64_t>(from - stage.steps, 0);
+  }
+}
+
 }  // namespace
 
 Start prepare(const Request& request, const Rank& rank) {
-  const spec::RunConfig& config = request.config;
   Communicator& ranks = rank.communicator;
   Start start;
 
-  start.config = config;
+  start.config = request.config;
   start.request = request;
+  const spec::RunConfig& config = start.config;
   const std::int64_t per_host = host_ranks(ranks).each;
   Facts facts;
   refuse_together(ranks, [&] {
@@ -70,6 +78,8 @@ Start prepare(const Request& request, const Rank& rank) {
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
     start.resume = resume_point(request, start.data_files);
+    if (start.resume && start.resume->changes.batch) start.config.ramp = start.resume->changes.batch->ramp;
+    check_stages(start.config, start.batch, start.resume ? start.resume->state.step : 0);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)

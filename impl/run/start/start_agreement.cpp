@@ -61,10 +61,8 @@ Facts start_facts(const spec::RunConfig& config, const data::SampleSource& sourc
   if (!config.weights.empty() && resume_from.empty())
     facts.emplace_back("the content of model.weights", checkpoint::sample_of_weights(config.weights));
   const auto first = spec::data::step_samples(
-      {.seed = config.seed,
-       .samples = source.samples(),
-       .sequences = config.sequences,
-       .held_out = spec::data::held_out_samples(config.eval_share, source.samples())},
+      spec::data::order_of_sources(config.seed, spec::global_batch(config), config.eval_share,
+                                   source.samples_of_sources(), spec::mixture_of(config)),
       0);
   facts.emplace_back("data", source.description());
   facts.emplace_back("samples of the first step", std::to_string(spec::data::sample_hash(first)));

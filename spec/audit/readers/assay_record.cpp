@@ -203,9 +203,13 @@ class AssayRecord : public LineReader {
     ++starts_;
     planned_.reset(), peak_.reset();
     drops_ = false;
-    for (const auto& [key, value] : start.settings)
+    bool ramps = false;
+    for (const auto& [key, value] : start.settings) {
       if (const auto* factor = std::get_if<double>(&value); factor && key == "experts.capacity")
         drops_ = *factor > 0;
+      if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
+        ramps = !stages->empty();
+    }
     sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
     vocab_ = static_cast<double>(start.vocab);
     if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
@@ -215,14 +219,17 @@ class AssayRecord : public LineReader {
     const auto real = [&](Setting setting, std::optional<double> number) {
       if (number) builder.setting(setting, exactly(*number, line));
     };
-    whole(Setting::sequences, start.batch.sequences);
+    // Of a batch that grows no one number is that of every step.
+    if (!ramps) {
+      whole(Setting::sequences, start.batch.sequences);
+      whole(Setting::accumulation, start.batch.accumulation);
+      whole(Setting::tokens_per_step, start.batch.tokens);
+    }
     whole(Setting::micro, start.batch.micro);
-    whole(Setting::accumulation, start.batch.accumulation);
     whole(Setting::data_parallel, start.batch.ranks);
     if (start.tensor_ranks) whole(Setting::tensor_parallel, *start.tensor_ranks);
     if (start.expert_ranks) whole(Setting::expert_parallel, *start.expert_ranks);
     whole(Setting::sequence_length, start.batch.sequence_length);
-    whole(Setting::tokens_per_step, start.batch.tokens);
     whole(Setting::vocab, start.vocab);
     whole(Setting::parameters, start.parameters);
     whole(Setting::flops_per_token, start.flops_per_token);

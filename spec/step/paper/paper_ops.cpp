@@ -793,6 +793,14 @@ PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, co
   Tensor lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
   write(logits);
+  if (s_.mixture) {
+    if (chunk.first) {
+      kept_row_losses_ = {};  // of the micro-batch before
+      kept_row_losses_ = make("losses_by_source", Purpose::head, {N_}, f64_bytes);
+    }
+    // The loss of each row in fp64, from which a copy of its target's logit in fp64 is taken.
+    make("row_losses", Purpose::head, {2, chunk.count}, f64_bytes);
+  }
   return {std::move(lse)};
 }
 

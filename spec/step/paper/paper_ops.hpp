@@ -341,6 +341,7 @@ class PaperOps {
   router::Auxiliary auxiliary_;
   bool drops_ = false;  ///< rows, by a capacity
   bool again_ = false;
+  Tensor kept_row_losses_;                        ///< of a mixture's micro-batch
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };
 

@@ -70,11 +70,22 @@ TEST(CsvCli, ColumnsAreTheRecordsFields) {
   Step all = tests::example_step(1);
   for (const std::string& field : field_names("step")) {
     const bool there = std::find(rows[0].begin(), rows[0].end(), field) != rows[0].end();
-    const bool has_parts = field == "phases";
+    const bool has_parts = field == "phases" || field.starts_with("sources");  // a mixture's, named by source
     const bool given = spec::record::to_json(all).find("\"" + field.substr(field.rfind('.') + 1) + "\"") !=
                        std::string::npos;
     EXPECT_EQ(there, given && !has_parts) << field;
   }
+}
+
+TEST(CsvCli, SourcesOfAMixtureHaveColumnsByName) {
+  Step step = tests::example_step(1);
+  step.sources = {{.name = "web", .tokens = 96, .valid_tokens = 90, .loss = 2.5, .epochs = 0.25},
+                  {.name = "code", .tokens = 32, .valid_tokens = 0, .loss = {}, .epochs = 1.5}};
+  const auto rows = cells(csv({run_of("a", {step})}));
+  EXPECT_EQ(cell(rows, 1, "sources.web.loss"), "2.5");
+  EXPECT_EQ(cell(rows, 1, "sources.web.tokens"), "96");
+  EXPECT_EQ(cell(rows, 1, "sources.code.epochs"), "1.5");
+  EXPECT_EQ(std::count(rows[0].begin(), rows[0].end(), "sources.code.loss"), 0) << "it had no valid token";
 }
 
 TEST(CsvCli, RunsAndEventsComeInTheirOrder) {

@@ -132,6 +132,7 @@ TEST(TensorboardImpl, EveryNumberOfAStepHasItsCurve) {
                  .update = 6,
                  .checkpoint = 7,
                  .other = 8};
+  step.sources = {{.name = "web", .tokens = 96, .valid_tokens = 90, .loss = 2.5, .epochs = 0.25}};
   const Curves curves = curves_of(step);
   EXPECT_EQ(curves.step, 7);
   const auto value = [&](const std::string& tag) {
@@ -149,6 +150,9 @@ TEST(TensorboardImpl, EveryNumberOfAStepHasItsCurve) {
   EXPECT_EQ(value("memory/resident"), 3);
   EXPECT_EQ(value("memory/device_peak"), 5);
   EXPECT_EQ(value("time/step"), 9);
+  EXPECT_EQ(value("sources/web/loss"), 2.5);
+  EXPECT_EQ(value("sources/web/tokens"), 96);
+  EXPECT_EQ(value("sources/web/epochs"), 0.25);
   const char* const phases[] = {"data_wait", "forward", "backward",   "reduce",
                                 "clip",      "update",  "checkpoint", "other"};
   for (int i = 0; i < 8; ++i) EXPECT_EQ(value(std::string("time/") + phases[i]), i + 1) << phases[i];

@@ -142,6 +142,7 @@ spec::Value another(const spec::Key& key, const spec::Value& value) {
 /// What may not change is refused with both values; of the rest, what makes other roundings is named.
 TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
   const std::set<std::string> named = {"batch.micro",
+                                       "data.dtype",  // which was not stated before, of the same files
                                        "data.prefetch",
                                        "compute.device",
                                        "compute.attention",
@@ -168,7 +169,10 @@ TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
     if (key.name == "data.paths") continue;     // by content
     if (key.name == "profile.steps") continue;  // takes steps alone
     spec::RunConfig now = before;
-    const spec::Value old = key.get(before), other = another(key, old);
+    const spec::Value old = key.get(before),
+                      other = key.name == "batch.ramp"     ? spec::Value(std::vector<std::string>{"2:3"})
+                              : key.name == "data.mixture" ? spec::Value(std::vector<std::string>{"web:0.5"})
+                                                           : another(key, old);
     key.set(now, other);
     const bool output = key.name.starts_with("run.") || key.name.starts_with("checkpoint.") ||
                         key.name.starts_with("log.") || key.name.starts_with("sample.") ||
@@ -187,6 +191,36 @@ TEST_F(RunFolderImpl, EverySettingIsRefusedNamedOrAboutOutput) {
       EXPECT_NE(std::string(error.what()).find(both), std::string::npos) << error.what();
     }
   }
+}
+
+TEST_F(RunFolderImpl, ATypeMayBeStatedOrLeftOutAndNotBeAnother) {
+  const auto with = [](std::vector<std::string> settings) {
+    settings.emplace_back("data.paths=a.bin");
+    return spec::load("", settings);
+  };
+  const std::vector<checkpoint::DataFile> files = {{"a.bin", 100, "aa"}};
+  const checkpoint::State state{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(with({"data.dtype=uint16"})), .data = files};
+  const std::string path = saved("a", state);
+  EXPECT_EQ(refuse_other_settings(with({}), files, state, path).settings.size(), 1u);
+  EXPECT_THROW(refuse_other_settings(with({"data.dtype=uint32"}), files, state, path), UserError);
+}
+
+TEST_F(RunFolderImpl, AChangedBatchKeepsThatOfTheStepsThatAreDone) {
+  const spec::RunConfig before = spec::load("", {"batch.sequences=16", "batch.ramp=8:2", "train.steps=9"});
+  const checkpoint::State state{
+      .step = 5, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
+  const std::string path = saved("a", state);
+  spec::RunConfig now = before;
+  now.sequences = 64;
+  Request request(now);
+  request.changes = {"batch.sequences"};
+  const ResumeChanges changes = refuse_other_settings(request, {}, state, path);
+  ASSERT_TRUE(changes.batch);
+  EXPECT_EQ(*changes.batch, (spec::GlobalBatch{64, {{8, 2}, {16, 3}}}));
+  ASSERT_EQ(changes.settings.size(), 2u);
+  EXPECT_EQ(changes.settings[1].name, "batch.ramp");
+  EXPECT_EQ(changes.settings[1].now, spec::Value(std::vector<std::string>{"8:2", "16:3"}));
 }
 
 TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {

@@ -19,13 +19,15 @@ namespace {
 using tests::Allowed;
 using tests::Values;
 
-constexpr std::int64_t tokens = 5, samples = 7, sequences = 4;
+constexpr std::int64_t tokens = 5, samples_in_all = 7, sequences = 4;
 
 /// Drawn ids; the last target of every other sample does not count.
 class UnevenSamples final : public data::SampleSource {
  public:
-  explicit UnevenSamples(std::int64_t vocab) : vocab_(static_cast<std::uint64_t>(vocab)) {}
-  std::int64_t samples() const override { return trainer_test::samples; }
+  explicit UnevenSamples(std::int64_t vocab, std::vector<std::int64_t> of_sources = {samples_in_all})
+      : vocab_(static_cast<std::uint64_t>(vocab)), of_sources_(std::move(of_sources)) {}
+  std::int64_t samples() const override { return samples_in_all; }
+  std::vector<std::int64_t> samples_of_sources() const override { return of_sources_; }
   std::int64_t sequence_length() const override { return tokens; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override {
     check_request(sample, ids);
@@ -37,6 +39,7 @@ class UnevenSamples final : public data::SampleSource {
 
  private:
   std::uint64_t vocab_;
+  std::vector<std::int64_t> of_sources_;
 };
 
 Communicator& world() {
@@ -137,13 +140,47 @@ TEST(TrainerImpl, ACopyOfTheWeightsThatDiffersIsNamed) {
   }
 }
 
+/// Each source's loss is that of a step on its sequences alone, and its epochs are counted.
+void expect_sources(const StepReport& report, const spec::data::SampleOrder& order,
+                    const data::SampleSource& source, const reference::TrainState& state,
+                    const spec::ModelSpec& model) {
+  ASSERT_EQ(report.sources.size(), order.stocks.size());
+  for (std::size_t k = 0; k < order.stocks.size(); ++k) {
+    std::vector<std::int64_t> own;
+    for (const std::int64_t sample : spec::data::step_samples(order, report.step))
+      if (spec::data::source_of(order, sample) == k) own.push_back(sample);
+    EXPECT_EQ(report.sources[k].tokens, std::ssize(own) * tokens);
+    const auto read = spec::data::read_before(order, report.step + 1)[k];
+    EXPECT_EQ(report.sources[k].epochs,
+              static_cast<double>(read) / static_cast<double>(order.stocks[k].samples));
+    if (own.empty()) {
+      EXPECT_EQ(report.sources[k].valid_tokens, 0);
+      EXPECT_EQ(report.result.source_losses[k], 0);
+      continue;
+    }
+    const reference::Batch batch = whole_batch(source, own);
+    reference::TrainState copy = state;
+    const double loss = reference::train_step(copy, model, {batch}, {}, 0).cross_entropy;
+    EXPECT_EQ(report.sources[k].valid_tokens, batch.valid_tokens());
+    EXPECT_NEAR(report.result.source_losses[k] / static_cast<double>(batch.valid_tokens()), loss,
+                1e-11 * loss);
+  }
+}
+
 TEST(TrainerImpl, StepsOverAnyRanksAndLayoutsAreThoseOfTheReference) {
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    const spec::ModelSpec model = tests::tiny_model(seed);
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const spec::ModelSpec model = tests::tiny_model(seed % 4);
     spec::RunConfig config = config_of(seed);
-    config.data_parallel = static_cast<spec::DataParallel>(seed);
+    config.data_parallel = static_cast<spec::DataParallel>(seed % 4);
     config.check_replicas_every = 2;
-    const auto source = std::make_shared<UnevenSamples>(model.vocab);
+    auto source = std::make_shared<UnevenSamples>(model.vocab);
+    if (seed >= 4) {
+      source = std::make_shared<UnevenSamples>(model.vocab, std::vector<std::int64_t>{2, 4, 1});
+      config.mixture = {{"web", 500'000, 1}, {"code", 400'000, 1}, {"rare", 100'000, 1}};
+    }
+    if (seed % 2 == 1) config.ramp = {{8, 2}, {4, 1}, {12, 2}};
+    const spec::data::SampleOrder order =
+        data::sample_order(loader_plan(config, spec::batch_of(sequences, 1, world().size()), 0, 0), *source);
     Trainer trainer(config, model, spec::batch_of(sequences, 1, world().size()), at::kCPU, source, world());
     trainer.initialise();
     trainer.start_after(0);
@@ -157,15 +194,20 @@ TEST(TrainerImpl, StepsOverAnyRanksAndLayoutsAreThoseOfTheReference) {
         trainer.start_after(step);
       }
       const StepReport report = trainer.step(false).value();
-      const auto of_step = spec::data::step_samples({seed, samples, sequences}, step);
+      const auto of_step = spec::data::step_samples(order, step);
       const reference::Batch batch = whole_batch(*source, of_step);
       const double rate = spec::learning_rate(schedule_of(config), step);
+      expect_sources(report, order, *source, state, model);
       const auto expected = reference::train_step(state, model, {batch}, {.z_loss = config.z_loss}, rate);
       EXPECT_EQ(report.valid_tokens, batch.valid_tokens());
-      EXPECT_EQ(report.tokens, sequences * tokens);
+      const std::int64_t of_this_step = spec::sequences_of(order.batch(), step);
+      EXPECT_EQ(report.tokens, of_this_step * tokens);
+      EXPECT_EQ(trainer.tokens_done(), spec::sequences_before(order.batch(), step + 1) * tokens);
       EXPECT_EQ(report.learning_rate, rate);
       EXPECT_EQ(report.sample_hash, spec::data::sample_hash(of_step));
-      EXPECT_EQ(report.executed_flops, executed_on_one_rank(model)) << "FLOPs of all ranks";
+      EXPECT_EQ(report.executed_flops,
+                executed_on_one_rank(model) / sequences * static_cast<double>(of_this_step))
+          << "FLOPs of all ranks";
       EXPECT_EQ(report.weights_hash.empty(), step % 2 == 0);
       EXPECT_NEAR(report.result.cross_entropy, expected.cross_entropy, 1e-11 * expected.cross_entropy);
       EXPECT_NEAR(report.result.z_loss, expected.z_loss, 1e-11 * expected.z_loss);

@@ -57,6 +57,29 @@ TEST(ConfigSpec, C37RefusesTwoValidationSets) {
   EXPECT_EQ(refusal(config), "");
 }
 
+TEST(ConfigSpec, C39RefusesTwoSourcesOfAName) {
+  RunConfig config;
+  config.data_paths = {"a.bin", "b.bin"};
+  config.mixture = {{"web", 1, 1}, {"web", 2, 1}};
+  EXPECT_EQ(refusal(config).substr(0, 51), "config_c39: two sources of data.mixture are called ");
+  config.mixture[1].name = "code";
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST(ConfigSpec, C40RefusesAMixtureOfOtherFilesThanThere) {
+  RunConfig config;
+  config.data_paths = {"a.bin", "b.bin"};
+  config.mixture = {{"web", 1, 1}};
+  EXPECT_EQ(
+      refusal(config),
+      "config_c40: data.mixture is of 1 file, data.paths names 2: say of each source of several files how "
+      "many they are, NAME:WEIGHT:FILES");
+  config.mixture[0].files = 2;
+  EXPECT_EQ(refusal(config), "");
+  config.mixture = {{"web", 333'333, 1}, {"code", 1'000'000'000, 1}};
+  EXPECT_EQ(refusal(config).substr(0, 11), "mixture_c2:");
+}
+
 TEST(ConfigSpec, C38RefusesAValidationSetThatIsNeverEvaluated) {
   RunConfig config;
   config.eval_share = 0.25, config.eval_at_end = false;

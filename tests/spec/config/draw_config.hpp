@@ -41,10 +41,21 @@ inline spec::RunConfig draw_config() {
                         : draw_positive(std::numeric_limits<double>::max());
   config.micro = *inRange<std::int64_t>(0, 50);
   config.sequences = std::max<std::int64_t>(config.micro, 1) * *inRange<std::int64_t>(1, 50);
+  config.ramp.resize(*inRange<std::size_t>(0, 3));
+  for (spec::RampStage& stage : config.ramp)
+    stage = {*inRange<std::int64_t>(1, 1'000'000), *inRange<std::int64_t>(1, 1000)};
   config.sequence_length = *inRange<std::int64_t>(1, 1'000'000'000);
   if (*rc::gen::arbitrary<bool>()) {
     config.data_paths.resize(*inRange<std::size_t>(1, 4));
     for (std::string& path : config.data_paths) path = draw_text(false);
+    if (*rc::gen::arbitrary<bool>()) {
+      const auto files = static_cast<std::int64_t>(config.data_paths.size());
+      config.mixture = {{.name = "web-1", .weight = *inRange<std::int64_t>(1, 500'000), .files = files}};
+      if (files > 1) {
+        config.mixture[0].files = files - 1;
+        config.mixture.push_back({.name = "code", .weight = *inRange<std::int64_t>(1, 500'000), .files = 1});
+      }
+    }
     config.data_dtype = *rc::gen::element<std::string>("", "uint16", "uint32");
     config.end_of_document = *inRange<std::int64_t>(-1, 70000);
   } else {

@@ -89,6 +89,8 @@ inline std::map<std::string, Check> data_checks() {
        }},
       {"model.init_std", changes({}, {"", "model.init_std=0.05"}, losses)},
       {"batch.sequences", changes({}, {"", "batch.sequences=2"}, tokens_trained)},
+      {"batch.ramp",
+       changes({"batch.micro=1"}, {"", "batch.ramp=1:1", "batch.ramp=2:1,1:1"}, tokens_trained)},
       // The same samples in other parts: sums in another order, so other roundings and no more than that.
       {"batch.micro", changes({"batch.sequences=8"}, {"batch.micro=8", "batch.micro=1"}, later_losses)},
       {"batch.sequence_length", changes({}, {"", "batch.sequence_length=8"}, tokens_trained)},
@@ -99,6 +101,11 @@ inline std::map<std::string, Check> data_checks() {
          EXPECT_EQ(file.run.start.data.files, std::vector<std::string>{shop.tokens});
          const Outcome missing = shop.train(files_of(shop, {"data.paths=" + shop.folder("missing")}));
          EXPECT_EQ(missing.code, static_cast<int>(ExitCode::io)) << missing.refusal;
+       }},
+      {"data.mixture",
+       [](Workshop& shop) {
+         const Settings twice = files_of(shop, {"data.paths=" + shop.tokens + "," + shop.tokens});
+         differ(shop, twice, {"", "data.mixture=a:0.5,b:0.5", "data.mixture=a:0.9,b:0.1"}, samples_read);
        }},
       {"data.dtype",
        [](Workshop& shop) {

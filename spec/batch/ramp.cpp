@@ -1,0 +1,69 @@
+#include "spec/batch/ramp.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+#include "spec/count.hpp"
+#include "spec/error.hpp"
+
+namespace assay::spec {
+namespace {
+
+constexpr std::int64_t most_of_stage = 1'000'000'000'000;
+
+std::optional<std::int64_t> number_from_1(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number >= 1 && number <= most_of_stage ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::int64_t sequences_of(const GlobalBatch& batch, std::int64_t step) {
+  for (const RampStage& stage : batch.ramp) {
+    if (step < stage.steps) return stage.sequences;
+    step -= stage.steps;
+  }
+  return batch.sequences;
+}
+
+std::int64_t sequences_before(const GlobalBatch& batch, std::int64_t step) {
+  Count before;
+  for (const RampStage& stage : batch.ramp) {
+    const std::int64_t steps = std::min(step, stage.steps);
+    before += Count(steps) * stage.sequences;
+    step -= steps;
+  }
+  before += Count(step) * batch.sequences;
+  // ramp_c1
+  require(before <= Count(std::numeric_limits<std::int64_t>::max()), "ramp_c1",
+          [&] { return "the steps before have " + before.to_string() + " sequences, 2^63 or more"; });
+  return before.to_int64();
+}
+
+GlobalBatch changed_at(const GlobalBatch& before, std::int64_t step, std::int64_t sequences) {
+  GlobalBatch after{.sequences = sequences};
+  for (const RampStage& stage : before.ramp) {
+    const std::int64_t steps = std::min(step, stage.steps);
+    if (steps > 0) after.ramp.push_back({stage.sequences, steps});
+    step -= steps;
+  }
+  if (step > 0) after.ramp.push_back({before.sequences, step});
+  return after;
+}
+
+std::string to_text(const RampStage& stage) {
+  return std::to_string(stage.sequences) + ":" + std::to_string(stage.steps);
+}
+
+std::optional<RampStage> ramp_stage(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == text.npos) return {};
+  const auto sequences = number_from_1(text.substr(0, colon)), steps = number_from_1(text.substr(colon + 1));
+  if (!sequences || !steps) return {};
+  return RampStage{*sequences, *steps};
+}
+
+}  // namespace assay::spec
