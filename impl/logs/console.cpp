@@ -138,6 +138,7 @@ void Console::show_event(const Warning& warning) {
 }
 
 void Console::show_event(const Checkpoint& checkpoint) {
+  saved_ = checkpoint.step;
   message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::valid_utf8(checkpoint.path) +
           ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds) +
           (checkpoint.asynchronous.value_or(false) && checkpoint.delay_seconds
@@ -217,8 +218,9 @@ std::string Console::times(const Step& step) const {
 void Console::draw_bar(std::int64_t step) {
   if (!terminal_.messages_is_terminal || start_.steps <= 0 || step >= start_.steps) return;
   const double share = static_cast<double>(step) / static_cast<double>(start_.steps);
-  const std::string tail =
-      " " + right(spec::percent(share, 0), 5) + "  ETA " + spec::duration(seconds_left(step));
+  const std::string tail = " " + right(spec::percent(share, 0), 5) + "  ETA " +
+                           spec::duration(seconds_left(step)) +
+                           (saved_ ? "  saved " + spec::grouped(*saved_) : std::string());
   // One column stays free, or some terminals wrap.
   const int room = std::clamp(terminal_.width - 1 - static_cast<int>(tail.size()), 0, 48);
   const int full = static_cast<int>(share * room);

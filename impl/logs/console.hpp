@@ -63,6 +63,7 @@ class Console {
   spec::record::RunStart start_;
   std::optional<spec::record::ResumeFrom> resumed_;
   std::optional<spec::record::Validation> validated_;  ///< last
+  std::optional<std::int64_t> saved_;                  ///< step of the last checkpoint
   std::int64_t skipped_ = 0;                           ///< steps, as the last one that was skipped says
   std::int64_t step_ = 0;                              ///< last shown
   std::deque<double> recent_seconds_;                  ///< of the last steps, for the ETA

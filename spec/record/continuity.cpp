@@ -33,9 +33,11 @@ struct StepFollower {
  private:
   void follow(std::int64_t step) {
     if (started_after_) {
-      found.push_back("a run that resumes nothing starts after step " + grouped(*started_after_) +
-                      (model_ == model_before_ ? std::string() : " of " + quote(model_before_)) +
-                      ": two runs stand in one record, and of steps that both did the later ones are shown");
+      found.push_back(
+          "after step " + grouped(*started_after_) +
+          (model_ == model_before_ ? std::string() : " of " + quote(model_before_)) +
+          " a new run begins without a resume: two runs stand in one record, and of steps that both "
+          "did the later ones are shown");
       started_after_.reset();
     }
     if (step != next_) found.push_back(broken(step));

@@ -460,6 +460,79 @@ TEST_F(TrainProgram, AModelThatDoesNotFitInMemoryIsRefusedByName) {
   EXPECT_FALSE(fs::exists(folder("a")));
 }
 
+TEST_F(TrainProgram, HalfALauncherIsRefusedInOneLine) {
+  const auto alone = shell("RANK=0 " + tests::binary_dir() + "/bin/assay-train train.steps=1", 60);
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_EQ(alone.messages,
+            "assay: error: RANK=0, but WORLD_SIZE is not set: of how many processes? Start this one by "
+            "torchrun, or "
+            "unset RANK\n");
+  const auto nested =
+      shell("OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 " + command("a") + " --ranks 2", 60);
+  EXPECT_EQ(nested.code, 2);
+  EXPECT_EQ(
+      nested.messages.find("assay: error: --ranks 2 starts mpirun, which has started this process already"),
+      0u)
+      << nested.messages;
+  EXPECT_EQ(std::count(nested.messages.begin(), nested.messages.end(), '\n'), 1);
+}
+
+TEST_F(TrainProgram, WordsOfOtherTrainersNameTheirSetting) {
+  const auto says = [&](const std::string& word, const std::string& text) {
+    const auto outcome = train("a", word);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.messages.find(text), std::string::npos) << outcome.messages;
+    EXPECT_EQ(std::count(outcome.messages.begin(), outcome.messages.end(), '\n'), 1) << outcome.messages;
+  };
+  says("--gpus 2", "the number of ranks is given as --ranks 2");
+  says("gpus=2", "the number of ranks, one a GPU, is no setting");
+  says("max_steps=10", "did you mean \"train.steps\"?");
+}
+
+TEST_F(TrainProgram, AMixtureAndARampAreInTheRecordAndSurviveAResumeInTheMiddle) {
+  const auto write = [&](const std::string& name, int tokens, char stride) {
+    std::string ids;
+    for (int i = 0; i < tokens; ++i) ids += {static_cast<char>(i * stride % 120), '\0'};
+    std::ofstream(scratch.path() / name, std::ios::binary) << ids;
+  };
+  write("web.bin", 20'000, 1);
+  write("code.bin", 9'000, 7);
+  std::ofstream(scratch.path() / "mixed.toml")
+      << "[data]\ndtype = 'uint16'\n[[data.sources]]\npath = '" << folder("web.bin")
+      << "'\nweight = 0.75\n[[data.sources]]\nname = 'code'\npath = '" << folder("code.bin")
+      << "'\nweight = 0.25\n";
+  const std::string words =
+      folder("mixed.toml") + " batch.micro=1 batch.ramp=1:2,2:3 train.steps=8 sample.sentences=0";
+  const auto outcome = train("whole", words);
+  ASSERT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_NE(outcome.messages.find("; mixed web:0.75, code:0.25"), std::string::npos) << outcome.messages;
+  EXPECT_NE(outcome.messages.find("after a ramp: 1 sequence for 2 steps, then 2 sequences for 3 steps"),
+            std::string::npos)
+      << outcome.messages;
+  const auto whole = run_of("whole");
+  ASSERT_EQ(whole.steps.size(), 8u);
+  std::int64_t web = 0, tokens = 0;
+  for (const Step& step : whole.steps) {
+    ASSERT_TRUE(step.sources);
+    EXPECT_EQ(step.sources->at(0).tokens + step.sources->at(1).tokens, step.tokens);
+    web += step.sources->at(0).tokens, tokens += step.tokens;
+    EXPECT_LE(std::abs(static_cast<double>(web) - 0.75 * static_cast<double>(tokens)), 128) << "a sequence";
+  }
+  EXPECT_EQ(whole.steps[0].tokens, 128);
+  EXPECT_EQ(whole.steps[2].tokens, 2 * 128);
+  EXPECT_EQ(whole.steps[5].tokens, 4 * 128);
+  ASSERT_EQ(train("parts", words + " checkpoint.every=4").code, 0);
+  fs::remove_all(folder("parts") + "/checkpoints/step_00000008");
+  ASSERT_EQ(shell(tests::assay_path() + " resume " + folder("parts"), 120).code, 0);
+  const auto parts = run_of("parts");
+  ASSERT_EQ(parts.steps.size(), 8u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(parts.steps[i].loss, whole.steps[i].loss) << i;
+    EXPECT_EQ(parts.steps[i].sample_hash, whole.steps[i].sample_hash) << i;
+    EXPECT_EQ(parts.steps[i].sources, whole.steps[i].sources) << i;
+  }
+}
+
 TEST_F(TrainProgram, ARankCountThatDoesNotDivideIsRefusedOnce) {
   const auto outcome = train("a", "--ranks 3");
   EXPECT_EQ(outcome.code, 2);

@@ -211,6 +211,17 @@ TEST(ConsoleImpl, TheBarShowsShareAndEtaAndIsErasedBeforeTheNextLine) {
   EXPECT_EQ(screen.messages.str(), "\r\x1b[K");  // complete: no bar is drawn again
 }
 
+TEST(ConsoleImpl, TheBarNamesTheLastCheckpoint) {
+  Screen screen({.messages_is_terminal = true, .width = 80});
+  screen.console.show(example_start());
+  Checkpoint saved;
+  saved.step = 100;
+  screen.console.show(saved);
+  screen.messages.str("");
+  screen.console.show(example_step(125));
+  EXPECT_TRUE(screen.messages.str().ends_with("  50 %  ETA 31.2 s  saved 100")) << screen.messages.str();
+}
+
 TEST(ConsoleImpl, TheBarFitsANarrowTerminal) {
   for (int width : {1, 10, 20, 200}) {
     Screen screen({.messages_is_terminal = true, .unicode = false, .width = width});
