@@ -110,6 +110,16 @@ RC_GTEST_PROP(Mixture, OfOneSourceIsTheOrderWithoutIt, ()) {
   RC_ASSERT(step_samples(mixed, step) == step_samples({9, samples, sequences}, step));
 }
 
+TEST(Mixture, SourcesOfOneSizeAreReadInOrdersOfTheirOwn) {
+  const SampleOrder order = order_of_sources(5, {.sequences = 80}, 0, {40, 40},
+                                             std::make_shared<Mixture>(std::vector<std::int64_t>{1, 1}));
+  std::vector<std::int64_t> first, second;
+  for (const std::int64_t id : step_samples(order, 0))
+    id < 40 ? first.push_back(id) : second.push_back(id - 40);
+  EXPECT_EQ(first.size(), 40u);
+  EXPECT_NE(first, second);
+}
+
 TEST(Mixture, IsOfAsManySourcesAsTheData) {
   EXPECT_EQ(tests::label_of([] {
               order_of_sources(0, {.sequences = 1}, 0, {1, 1}, nullptr);
