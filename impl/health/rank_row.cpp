@@ -18,13 +18,6 @@ std::string to_string(Doing doing) {
   return names.at(static_cast<std::size_t>(doing));
 }
 
-std::string to_string(Collective collective) {
-  static constexpr std::array names = {"none",       "all-reduce",      "reduce-scatter",
-                                       "all-gather", "gather of words", "barrier",
-                                       "exchange",   "all-to-all"};
-  return names.at(static_cast<std::size_t>(collective));
-}
-
 std::string to_string(Outside outside) {
   static constexpr std::array names = {"nothing", "data", "a disk", "its terminal"};
   return names.at(static_cast<std::size_t>(outside));

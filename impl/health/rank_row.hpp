@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "impl/comm/observed_communicator.hpp"
 #include "impl/machine/disk_call.hpp"
 
 namespace assay::impl {
@@ -29,10 +30,7 @@ enum class Doing {
 /// should not end.
 enum class Standing { running, failed, quit, left };
 
-enum class Collective { none, all_reduce, reduce_scatter, all_gather, words, barrier, exchange, all_to_all };
-
 std::string to_string(Doing doing);
-std::string to_string(Collective collective);
 std::string to_string(Outside outside);  ///< "data", "a disk", "its terminal"
 
 /// A row at one moment: bytes without pointers, which other processes of this program read.

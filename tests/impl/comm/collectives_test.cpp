@@ -15,6 +15,7 @@
 #include "impl/comm/mpi_communicator.hpp"
 #include "impl/comm/staged_communicator.hpp"
 #include "impl/comm/store_communicator.hpp"
+#include "impl/comm/traced_communicator.hpp"
 #include "impl/health/watched_communicator.hpp"
 #include "tests/impl/comm/forwarding_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
@@ -95,6 +96,34 @@ TEST(CollectivesImpl, AWatchNotesMessages) {
   EXPECT_EQ(row.view().collective, Collective::all_to_all);
   EXPECT_EQ(to_string(row.view().collective), "all-to-all");
 }
+
+/// An engine that has its own way to bring a tensor to the host.
+class Bringing final : public tests::ForwardingCommunicator {
+ public:
+  explicit Bringing(Communicator& inner) : ForwardingCommunicator(inner), inner_(inner) {}
+  at::Tensor received(Ticket, const at::Tensor&) override { return at::full({1}, 7.0); }
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>&) override {
+    return std::make_unique<Bringing>(inner_);
+  }
+
+ private:
+  Communicator& inner_;
+};
+
+/// Otherwise NCCL's stream of kernels would wait where the host alone has to.
+TEST(CollectivesImpl, AnObservedEngineBringsTensorsToTheHostInItsOwnWay) {
+  const auto self = make_self_communicator();
+  Row row;
+  const auto watched = make_watched_communicator(std::make_unique<Bringing>(*self), row);
+  const auto traced = make_traced_communicator(*watched), group = traced->group({0});
+  for (Communicator* each : {watched.get(), traced.get(), group.get()}) {
+    const at::Tensor tensor = at::zeros({1});
+    EXPECT_EQ(each->received(each->begin_all_reduce_sum(tensor), tensor).item<double>(), 7);
+    EXPECT_FALSE(row.view().waits);
+  }
+}
+
+TEST(CollectivesImpl, TracedIsAsBare) { expect_all(*make_traced_communicator(world())); }
 
 TEST(CollectivesImpl, OneRankSendsAndReceivesInOneCall) {
   const at::Tensor tensor = at::ones({2});
