@@ -2,7 +2,6 @@
 #include "impl/ops/adamw/adamw_launch.hpp"
 #include "impl/ops/cuda_vector.cuh"
 #include "spec/ops/adamw_rounding.hpp"
-#include "spec/random/stochastic_rounding.hpp"
 
 namespace assay::impl::adamw::cuda {
 
@@ -15,7 +14,8 @@ template <class S>
 struct Scalars {
   S new1;         ///< 1 - beta1, rounded once
   S kept2, new2;  ///< beta2 and 1 - beta2
-  S eps, gradient_scale, decay, step_size, root_correction;
+  S eps, gradient_scale, decay, step_size;
+  S root;  ///< 1 / sqrt(1 - beta2^step)
 };
 
 /// What changes from step to step, from the device where it is given there: cast as the host does.
@@ -24,17 +24,34 @@ __device__ __forceinline__ void take_numbers(Scalars<S>& a, const double* number
   if (!numbers) return;
   a.decay = static_cast<S>(numbers[0]);
   a.step_size = static_cast<S>(numbers[1]);
-  a.root_correction = static_cast<S>(numbers[2]);
+  a.root = static_cast<S>(1 / numbers[2]);
 }
 
-/// master, m and v of one element, in the order of operations of spec/ops/adamw.md.
+/// Square root and reciprocal, in fp32 with a relative error of at most 2^-23. Correctly rounded ones are
+/// subroutines, which take longer than the memory traffic of the update.
+__device__ __forceinline__ float root_of(float x) {
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+__device__ __forceinline__ float reciprocal(float x) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+}
+__device__ __forceinline__ double root_of(double x) { return sqrt(x); }
+__device__ __forceinline__ double reciprocal(double x) { return 1 / x; }
+
+/// master, m and v of one element, in the order of operations of spec/ops/adamw.md. In units of 2^-24 the
+/// root and the reciprocal have an error of 2 each instead of 1. The tolerance has room for both: it counts
+/// the roundings of operations that are not fused.
 template <class S>
 __device__ __forceinline__ void update_element(S& p, S& m, S& v, S g, const Scalars<S>& a) {
   g *= a.gradient_scale;
   p *= a.decay;
-  m += a.new1 * (g - m);
-  v = a.kept2 * v + a.new2 * g * g;
-  p -= a.step_size * m / (sqrt(v) / a.root_correction + a.eps);
+  m = fma(a.new1, g - m, m);
+  v = fma(a.new2 * g, g, a.kept2 * v);
+  p = fma(-a.step_size * m, reciprocal(fma(root_of(v), a.root, a.eps)), p);
 }
 
 /// The working weight: bf16 by way of fp32, as everywhere else in the trainer.
@@ -77,8 +94,12 @@ __global__ void update_kernel(W* __restrict__ weight, S* __restrict__ master, co
   }
 }
 
+/// spec::random::stochastic_bf16 without a branch, for results of arithmetic: their NaN is 0x7fffffff, which
+/// stays one when its lower half is cut off.
 __device__ __forceinline__ __nv_bfloat16 rounded_by_chance(float value, std::uint16_t random) {
-  return __ushort_as_bfloat16(spec::random::stochastic_bf16(value, random));
+  const std::uint32_t bits = __float_as_uint(value);
+  const std::uint32_t raised = fabsf(value) < INFINITY ? bits + random : bits;
+  return __ushort_as_bfloat16(static_cast<std::uint16_t>(raised >> 16));
 }
 
 /// States in bf16, `width` entries at a time: 1, or an even number where `first` is even. A block of random
@@ -87,14 +108,15 @@ template <int width>
 __global__ void update_bf16_kernel(__nv_bfloat16* __restrict__ weight, const float* __restrict__ gradient,
                                    __nv_bfloat16* __restrict__ moment1, __nv_bfloat16* __restrict__ moment2,
                                    std::int64_t n, Scalars<float> a, const double* __restrict__ coefficient,
-                                   const double* __restrict__ numbers, spec::random::Stream rounding,
-                                   std::uint64_t seed, std::uint64_t first) {
+                                   const double* __restrict__ numbers, std::uint64_t seed, std::uint32_t step,
+                                   std::uint64_t first) {
   if (coefficient) {
     if (isnan(*coefficient)) return;
     a.gradient_scale = static_cast<float>(*coefficient);
   }
   take_numbers(a, numbers);
-  if (numbers) rounding = spec::adamw::rounding_stream_of(seed, static_cast<std::uint32_t>(numbers[3]));
+  if (numbers) step = static_cast<std::uint32_t>(numbers[3]);
+  const spec::random::Stream rounding = spec::adamw::rounding_stream_of(seed, step);
   using VW = Vector<__nv_bfloat16, width>;
   using VG = Vector<float, width>;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
@@ -130,7 +152,7 @@ Scalars<S> scalars_of(const Arguments& a) {
           .gradient_scale = static_cast<S>(a.gradient_scale),
           .decay = static_cast<S>(a.decay),
           .step_size = static_cast<S>(a.step_size),
-          .root_correction = static_cast<S>(a.root_correction)};
+          .root = static_cast<S>(1 / a.root_correction)};
 }
 
 constexpr int threads = 256;
@@ -162,7 +184,7 @@ void launch_bf16_as(const Arguments& a, cudaStream_t stream) {
   update_bf16_kernel<width><<<blocks_for(a.n / width), threads, 0, stream>>>(
       static_cast<__nv_bfloat16*>(a.master), static_cast<const float*>(a.gradient),
       static_cast<__nv_bfloat16*>(a.moment1), static_cast<__nv_bfloat16*>(a.moment2), a.n,
-      scalars_of<float>(a), a.coefficient, a.numbers, a.rounding, a.seed, a.first);
+      scalars_of<float>(a), a.coefficient, a.numbers, a.seed, a.step, a.first);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

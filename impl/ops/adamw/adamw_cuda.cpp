@@ -11,7 +11,7 @@ void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& grad
                     at::Tensor moment2, const Settings& settings, const at::Tensor& coefficient,
                     const at::Tensor& numbers) {
   const auto shared = scalars(settings);
-  const std::int64_t rounded_step = master.scalar_type() == at::kBFloat16 ? settings.step : 1;
+  if (master.scalar_type() == at::kBFloat16) spec::adamw::rounding_stream(settings.seed, settings.step);
   launch({.weight_dtype = impl::cuda::dtype_of(weight),
           .state_dtype = impl::cuda::dtype_of(master),
           .n = master.numel(),
@@ -29,8 +29,8 @@ void update_guarded(at::Tensor weight, at::Tensor master, const at::Tensor& grad
           .decay = shared.kept,
           .step_size = shared.step_size,
           .root_correction = shared.root_correction2,
-          .rounding = spec::adamw::rounding_stream(settings.seed, rounded_step),
           .seed = settings.seed,
+          .step = static_cast<std::uint32_t>(settings.step),
           .first = static_cast<std::uint64_t>(settings.first)},
          impl::cuda::stream());
 }

@@ -1,6 +1,5 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
-#include "spec/random/philox.hpp"
 
 namespace assay::impl::adamw::cuda {
 
@@ -23,8 +22,8 @@ struct Arguments {
   double decay;                   ///< 1 - learning_rate * weight_decay
   double step_size;               ///< learning_rate / (1 - beta1^step)
   double root_correction;         ///< sqrt(1 - beta2^step)
-  spec::random::Stream rounding;  ///< of bf16 states: random bits of this step's roundings
-  std::uint64_t seed;             ///< of that stream, where its step is among `numbers`
+  std::uint64_t seed;             ///< of the random bits that round bf16 states
+  std::uint32_t step;             ///< of those bits; not read where `numbers` is given
   std::uint64_t first;            ///< number of the first entry, which chooses its bits
 };
 void launch(const Arguments& a, cudaStream_t stream);

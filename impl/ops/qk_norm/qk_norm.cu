@@ -31,7 +31,8 @@ class Share {
  public:
   using V = Vector<T, L::width>;
   __device__ static int place(int c) { return c * L::lanes + static_cast<int>(threadIdx.x) % L::lanes; }
-  __device__ static bool inside(int c, int half) { return (place(c) + 1) * L::width <= half; }
+  /// Vectors make up half a head (with_layout): then there is nothing to ask.
+  __device__ static bool inside(int c, int half) { return L::width > 1 || place(c) < half; }
 
   __device__ __forceinline__ void load(const T* from, int half) {
 #pragma unroll
@@ -99,10 +100,14 @@ struct Head {
   }
 };
 
-/// The angles of a token; `low` are the cosines.
+__device__ __forceinline__ unsigned position_of(const Arguments& a, unsigned n) {
+  return a.positions ? static_cast<unsigned>(a.positions[n]) : n % static_cast<unsigned>(a.T);
+}
+
+/// The angles of a position; `low` are the cosines.
 template <class M, class L>
-__device__ __forceinline__ void load_angles(Head<M, L>& angles, const Arguments& a, unsigned n, int half) {
-  const std::int64_t position = a.positions ? a.positions[n] : n % static_cast<unsigned>(a.T);
+__device__ __forceinline__ void load_angles(Head<M, L>& angles, const Arguments& a, std::int64_t position,
+                                            int half) {
   angles.low.load(static_cast<const M*>(a.cosine) + position * half, half);
   angles.high.load(static_cast<const M*>(a.sine) + position * half, half);
 }
@@ -139,6 +144,7 @@ __device__ __forceinline__ M sum_of_part(M value, const Part<M>& part, M* scratc
   if (threadIdx.x % lanes == 0) scratch[threadIdx.x / lanes] = value;
   __syncthreads();
   M sum = 0;
+#pragma unroll 8
   for (unsigned h = part.first; h < part.first + part.heads; ++h) sum += scratch[h];
   return sum;
 }
@@ -218,7 +224,7 @@ __global__ void __launch_bounds__(forward_threads)
 
   Head<M, L> gains, angles;
   gains.load(static_cast<const M*>(h < a.heads ? a.q_gain : a.k_gain), half);
-  load_angles(angles, a, n, half);
+  load_angles(angles, a, position_of(a, n), half);
   Pairs<M, L> x = head.open(half);
   const M r = M(1) / sqrt(sum_of_lanes<L::lanes>(squares_of(x, half)) / M(a.E) + eps);
   normalise(x, r, gains.open(half), angles.open(half), half);
@@ -242,12 +248,13 @@ __global__ void __launch_bounds__(most_token_threads)
   Head<T, L> head, value;
   head.load(static_cast<const T*>(a.qkv) + at, half);
   if (has_value) value.load(static_cast<const T*>(a.qkv) + value_at, half);
+  const unsigned position = position_of(a, n);
   Pairs<M, L> x = head.open(half);
   if (has_value) Head<T, L>::store(y + value_at, value.open(half), half);
   const M squares = sum_of_part<L::lanes>(squares_of(x, half), part, scratch);
   Head<M, L> gains, angles;
   gains.load(part.gain + (h - part.first) * a.E, half);
-  load_angles(angles, a, n, half);
+  load_angles(angles, a, position, half);
   const M r = M(1) / sqrt(squares / M(part.heads * a.E) + eps);
   normalise(x, r, gains.open(half), angles.open(half), half);
   Head<T, L>::store(y + at, x, half);
@@ -275,7 +282,7 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
     Head<M, L> angles;
     of_x.load(static_cast<const T*>(a.qkv) + at, half);
     of_dy.load(dqkv + at, half);
-    load_angles(angles, a, n, half);
+    load_angles(angles, a, position_of(a, n), half);
     const M r = rstd[n * of.normed + h];
     Pairs<M, L> x = of_x.open(half), dy = of_dy.open(half);
     const M projection = project(x, dy, r, g, angles.open(half), sum, half);
@@ -291,8 +298,9 @@ __global__ void __launch_bounds__(backward_threads, backward_blocks)
   }
 }
 
-/// Across heads: as in forward, and a block reads its next token while it works on the one before. `partial`:
-/// the queries' rows [gridDim.x, heads E], then the keys'.
+/// Across heads: as in forward, and a block reads its next token while it works on the one before: heads and
+/// statistic first, angles once those before are used up. `partial`: the queries' rows [gridDim.x, heads E],
+/// then the keys'.
 template <class T, class L>
 __global__ void __launch_bounds__(most_token_threads)
     token_backward_kernel(const Arguments a, T* __restrict__ dqkv, const Math<T>* __restrict__ rstd,
@@ -309,21 +317,26 @@ __global__ void __launch_bounds__(most_token_threads)
   const Pairs<M, L> g = gains.open(half);
   Pairs<M, L> sum = {};
   Head<T, L> next_x, next_dy;
-  const auto read_ahead = [&](unsigned n) {
+  Head<M, L> angles;
+  unsigned next_position = 0;
+  M next_r = 0;
+  const auto read_heads = [&](unsigned n) {
     if (n >= of.N) return;
     const std::int64_t at = (n * of.all + h) * a.E;
     next_x.load(static_cast<const T*>(a.qkv) + at, half);
     next_dy.load(dqkv + at, half);
+    next_position = position_of(a, n);
+    next_r = rstd[2 * n + (part.first > 0)];
   };
-  read_ahead(blockIdx.x);
+  read_heads(blockIdx.x);
+  load_angles(angles, a, next_position, half);
   int turn = 0;
   for (unsigned n = blockIdx.x; n < of.N; n += gridDim.x, turn ^= 1) {
-    Head<M, L> angles;
-    load_angles(angles, a, n, half);
-    const M r = rstd[2 * n + (part.first > 0)];
     Pairs<M, L> x = next_x.open(half), dy = next_dy.open(half);
-    read_ahead(n + gridDim.x);
+    const M r = next_r;
+    read_heads(n + gridDim.x);
     const M projection = project(x, dy, r, g, angles.open(half), sum, half);
+    load_angles(angles, a, next_position, half);
     const M mean = sum_of_part<L::lanes>(projection, part, scratch[turn]) / M(part.heads * a.E);
     differentiate(dy, x, r, g, mean, half);
     Head<T, L>::store(dqkv + (n * of.all + h) * a.E, dy, half);
