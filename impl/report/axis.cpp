@@ -38,7 +38,8 @@ std::string label(double value, double spacing, double largest) {
 }  // namespace
 
 Axis make_axis(double low, double high, int wanted, bool round_ends) {
-  if (high <= low) {
+  // Values that differ in their last digits alone: ticks between them would be the same number.
+  if (high - low <= 1e-9 * std::max(std::fabs(low), std::fabs(high))) {
     const double room = low == 0 ? 1 : std::fabs(low) * 0.1;
     low -= room;
     high += room;

@@ -19,7 +19,7 @@ struct Axis {
 };
 
 /// An axis from `low` to `high`, widened to the ticks' spacing when `round_ends`, with about `wanted` ticks.
-/// Domain: finite, low <= high; an empty range is widened. wanted >= 2.
+/// Domain: finite, low <= high; an empty range, or one of rounding errors, is widened. wanted >= 2.
 Axis make_axis(double low, double high, int wanted, bool round_ends);
 
 /// A logarithmic axis over [low, high], widened to its ticks: powers of ten, and 2 and 5 times these where

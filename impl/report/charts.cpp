@@ -90,6 +90,14 @@ struct Range {
 constexpr Range ranges[] = {
     {"z-all", "whole run", 1}, {"z-half", "last half", 0.5}, {"z-tenth", "last tenth", 0.1}};
 
+/// Whether the level lies between values that are seen: any other would squeeze them.
+bool among(const Level& level, const std::vector<Series>& all) {
+  bool above = false, below = false;
+  for (const Series& series : all)
+    for (const double y : series.y) above = above || y >= level.y, below = below || y <= level.y;
+  return above && below && !level.first_step_only;
+}
+
 /// The chart's points in that range, on axes of their own.
 Chart zoomed(Chart chart, const Range& range) {
   if (range.share == 1) return chart;
@@ -106,7 +114,7 @@ Chart zoomed(Chart chart, const Range& range) {
     series = std::move(seen);
   }
   chart.from_zero = false;
-  chart.levels.clear();  // which may be far from what is seen
+  std::erase_if(chart.levels, [&](const Level& level) { return !among(level, chart.series); });
   return chart;
 }
 

@@ -2,6 +2,7 @@
 #include "impl/report/chart.hpp"
 
 #include <gtest/gtest.h>
+
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
@@ -32,6 +33,13 @@ RC_GTEST_PROP(AxisReport, CoversItsRangeWithFewRoundTicks, ()) {
   RC_ASSERT(axis.low < axis.high);
   RC_ASSERT(axis.ticks.size() == axis.labels.size());
   RC_ASSERT(axis.ticks.size() >= 2u && axis.ticks.size() <= 12u);
+}
+
+TEST(AxisReport, ARangeOfRoundingErrorsIsNone) {
+  const Axis axis = make_axis(4.6, std::nextafter(4.6, 5), 5, true);
+  EXPECT_LT(axis.ticks.size(), 12u);
+  EXPECT_LT(axis.low, 4.5);
+  EXPECT_GT(axis.high, 4.7);
 }
 
 TEST(AxisReport, ALogarithmicAxisHasRoundTicksAndHalvesAreAsLongAsDoubles) {
