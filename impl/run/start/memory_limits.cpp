@@ -130,6 +130,8 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
   Plan largest = spec::memory::plan(setting);
   std::int64_t before = setting.micro_batches;
   for (const spec::RampStage& stage : config.ramp) {
+    // Only of a stage that is over: a resumed run may divide its batch otherwise.
+    if (stage.sequences % (batch.micro * batch.ranks) != 0) continue;
     setting.micro_batches = stage.sequences / (batch.micro * batch.ranks);
     // From the second micro-batch on a step has the same moments.
     if (std::min<std::int64_t>(setting.micro_batches, 2) == std::min<std::int64_t>(before, 2)) continue;

@@ -189,6 +189,12 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     changes.settings.push_back(
         {.name = ramp.name, .before = ramp.get(before), .now = ramp.get(ramped), .asked = true});
   }
+  if (asked("batch.ramp") && spec::sequences_before(spec::global_batch(config), then.step) !=
+                                 spec::sequences_before(spec::global_batch(before), then.step))
+    refuse(
+        "batch.ramp gives the " + spec::grouped(then.step) +
+        " steps that are done another number of sequences, so that samples would be left out or read twice: "
+        "begin it with the stages that they had");
   // Files of the same names that hold other tokens.
   const auto names_data = [](const auto& setting) { return setting.name == "data.paths"; };
   if (other_tokens && std::ranges::none_of(changes.settings, names_data)) {

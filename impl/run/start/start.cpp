@@ -1,5 +1,9 @@
 #include "impl/run/start/start.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <string>
+
 #include "impl/checkpoint/disk_space.hpp"
 #include "impl/checkpoint/import_weights.hpp"
 #include "impl/comm/refusal.hpp"
@@ -14,6 +18,7 @@
 #include "impl/run/trainer.hpp"
 #include "impl/run/validation.hpp"
 #include "impl/step/step_graph.hpp"
+#include "spec/batch/nearest_batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
@@ -47,9 +52,24 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   return files;
 }
 
-/// Those that are not over before step `from`. Errors: spec::batch_of's.
+/// Stages of the ramp that are not over before step `from` are of whole micro-batches. Errors: UserError
+/// (usage) with the nearest values that are; spec::batch_of's.
 void check_stages(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t from) {
+  const std::int64_t at_once = batch.micro * batch.ranks;
+  std::int64_t common = config.sequences;  // a divisor of it divides every stage
+  for (const spec::RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
   for (const spec::RampStage& stage : config.ramp) {
+    if (from < stage.steps && stage.sequences % at_once != 0)
+      throw UserError(
+          ExitCode::usage,
+          "batch.ramp has a stage of " + std::to_string(stage.sequences) +
+              " sequences, which is not a multiple of batch.micro = " + std::to_string(batch.micro) +
+              " times " + std::to_string(batch.ranks) + " data-parallel rank" +
+              (batch.ranks == 1 ? "" : "s") + " = " + std::to_string(at_once) + ": set it to " +
+              spec::nearest_multiples(stage.sequences, at_once) +
+              (common % batch.ranks == 0
+                   ? ", or batch.micro to " + spec::nearest_divisors(common / batch.ranks, batch.micro)
+                   : ""));
     if (from < stage.steps) spec::batch_of(stage.sequences, batch.micro, batch.ranks);
     from = std::max<std::int64_t>(from - stage.steps, 0);
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -48,6 +49,22 @@ TEST(MemoryLimitsImpl, TheDemoFitsAndAnEndlessBatchDoesNot) {
   EXPECT_NE(refusal(demo(1'000'000'000, 0)).find("batch.sequences"), std::string::npos);
   EXPECT_NE(refusal(demo(32, 0, 1'000'000)).find("data.prefetch"), std::string::npos);
   EXPECT_NE(refusal(demo(100'000, 0)).find("batch.micro"), std::string::npos) << refusal(demo(100'000, 0));
+}
+
+TEST(MemoryLimitsImpl, APlanIsOfTheLargestStageAndLeavesOutThoseOfNoWholeMicroBatch) {
+  const auto peak = [](const spec::RunConfig& config) {
+    const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
+    return memory_plan(config, spec::find_model(config.model), batch, at::kCPU).peak;
+  };
+  const spec::RunConfig one = demo(8, 8), several = demo(16, 8);
+  const auto largest = std::max(peak(one), peak(several));
+  spec::RunConfig ramped = several;
+  ramped.ramp = {{8, 3}};
+  EXPECT_EQ(peak(ramped), largest);
+  ramped = one, ramped.ramp = {{16, 3}};
+  EXPECT_EQ(peak(ramped), largest);
+  ramped.ramp = {{4, 3}, {12, 1}};
+  EXPECT_EQ(peak(ramped), peak(one));
 }
 
 TEST(MemoryLimitsImpl, AModelWhoseStateAloneIsTooLargeIsToldSo) {

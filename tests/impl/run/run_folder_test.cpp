@@ -223,6 +223,19 @@ TEST_F(RunFolderImpl, AChangedBatchKeepsThatOfTheStepsThatAreDone) {
   EXPECT_EQ(changes.settings[1].now, spec::Value(std::vector<std::string>{"8:2", "16:3"}));
 }
 
+TEST_F(RunFolderImpl, AnotherRampKeepsThePlaceInTheData) {
+  const spec::RunConfig before = spec::load("", {"batch.sequences=16", "batch.ramp=8:2", "train.steps=9"});
+  const checkpoint::State state{
+      .step = 5, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
+  const std::string path = saved("a", state);
+  Request request(before);
+  request.changes = {"batch.ramp"};
+  request.config.ramp = {{8, 2}, {16, 3}, {32, 2}};
+  EXPECT_EQ(refuse_other_settings(request, {}, state, path).settings.size(), 1u);
+  request.config.ramp = {{8, 4}};
+  EXPECT_THROW(refuse_other_settings(request, {}, state, path), UserError);
+}
+
 TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {
   using checkpoint::DataFile;
   const std::vector<DataFile> then = {{"a/1", 100, "aa"}, {"a/2", 200, "bb"}},
