@@ -16,15 +16,15 @@ struct Arguments {
   const void* gradient;
   void *moment1, *moment2;
   double beta1, beta2, eps;
-  double gradient_scale;          ///< read where `coefficient` is null
-  const double* coefficient;      ///< on the device: the gradient's scale, NaN: write nothing
-  const double* numbers;          ///< on the device, or null
-  double decay;                   ///< 1 - learning_rate * weight_decay
-  double step_size;               ///< learning_rate / (1 - beta1^step)
-  double root_correction;         ///< sqrt(1 - beta2^step)
-  std::uint64_t seed;             ///< of the random bits that round bf16 states
-  std::uint32_t step;             ///< of those bits; not read where `numbers` is given
-  std::uint64_t first;            ///< number of the first entry, which chooses its bits
+  double gradient_scale;      ///< read where `coefficient` is null
+  const double* coefficient;  ///< on the device: the gradient's scale, NaN: write nothing
+  const double* numbers;      ///< on the device, or null
+  double decay;               ///< 1 - learning_rate * weight_decay
+  double step_size;           ///< learning_rate / (1 - beta1^step)
+  double root_correction;     ///< sqrt(1 - beta2^step)
+  std::uint64_t seed;         ///< of the random bits that round bf16 states
+  std::uint32_t step;         ///< of those bits; not read where `numbers` is given
+  std::uint64_t first;        ///< number of the first entry, which chooses its bits
 };
 void launch(const Arguments& a, cudaStream_t stream);
 

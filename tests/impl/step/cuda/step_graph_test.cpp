@@ -46,7 +46,7 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
         std::pair{spec::AttentionBackend::flash, packed}}) {
     const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
-    const auto losses = [&](std::unique_ptr<StepCapture> recorder) {
+    const auto losses = [&, documents = documents](std::unique_ptr<StepCapture> recorder) {
       const bool captures = recorder != nullptr;
       tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator,
                                 {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1},
