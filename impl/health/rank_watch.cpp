@@ -184,6 +184,7 @@ void RankWatch::warn_of(const std::vector<Found>& slow) {
       warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   if (warnings_.empty() || busy) return;
   warning_ = std::async(std::launch::async, [this, now = std::exchange(warnings_, {})] {
+    const BesideTraining beside;  // rank 0 writes: no other rank may take that for its progress
     const std::scoped_lock lock(warning_by_);
     for (const auto& [text, aloud] : now) try {
         if (warn_)
