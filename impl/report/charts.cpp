@@ -125,8 +125,9 @@ std::string viewed(const std::vector<NamedRun>& runs, bool with_log, const Chart
   std::vector<Chart> drawings;
   for (const By by : {By::step, By::tokens, By::time}) {
     const XAxis x(by, runs);
+    const Chart whole = chart_by(x);
     for (const Range& range : ranges) {
-      Chart chart = zoomed(chart_by(x), range);
+      Chart chart = zoomed(whole, range);
       chart.x = x.name();
       const std::string view = x.view() + " " + range.view;
       chart.views = view + (with_log ? " y-linear" : "");
@@ -222,7 +223,7 @@ std::string choices() {
   for (const Range& range : ranges) zoom += choice("z", range.view, range.name, range.share == 1);
   return "<div class=\"choices soft\">curves by " + choice("x", "x-step", "step", true) +
          choice("x", "x-tokens", "tokens", false) + choice("x", "x-time", "time in steps", false) +
-         "<span></span>loss and norm on a " + choice("y", "y-linear", "linear", true) +
+         "<span></span>losses and norm on a " + choice("y", "y-linear", "linear", true) +
          choice("y", "y-log", "logarithmic", false) + "axis<span></span>zoom " + zoom + "</div>\n";
 }
 
@@ -250,26 +251,33 @@ std::string memory(const std::vector<NamedRun>& runs) {
 }
 
 /// A line for each source of each run's mixture.
-std::string losses_by_source(const std::vector<NamedRun>& runs) {
-  Chart chart{"Loss by source", "nats per token", {}, {}, true, false};
+std::vector<Series> losses_by_source(const std::vector<NamedRun>& runs, const XAxis& x) {
+  std::vector<Series> all;
   for (const NamedRun& named : runs) {
+    const std::vector<double> places = x.of(named.run.steps);
     std::map<std::string, Series> of_sources;
-    for (const Step& step : named.run.steps) {
-      if (!step.sources) continue;
-      for (const spec::record::StepSource& source : *step.sources) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (!named.run.steps[i].sources) continue;
+      for (const spec::record::StepSource& source : *named.run.steps[i].sources) {
         if (!source.loss) continue;
-        Series& series = of_sources[source.name];
-        series.x.push_back(static_cast<double>(step.step));
-        series.y.push_back(*source.loss);
+        of_sources[source.name].x.push_back(places[i]);
+        of_sources[source.name].y.push_back(*source.loss);
       }
     }
     for (auto& [source, series] : of_sources) {
       series.name = runs.size() == 1 ? source : named.name + ", " + source;
-      series.colour = static_cast<int>(chart.series.size());
-      chart.series.push_back(std::move(series));
+      series.colour = static_cast<int>(all.size());
+      all.push_back(std::move(series));
     }
   }
-  return chart.series.empty() ? "" : line_chart(chart);
+  return all;
+}
+
+std::string by_source(const std::vector<NamedRun>& runs) {
+  if (losses_by_source(runs, XAxis(By::step, runs)).empty()) return "";
+  return viewed(runs, true, [&](const XAxis& x) {
+    return Chart{"Loss by source", "nats per token", losses_by_source(runs, x), {}, true, true};
+  });
 }
 
 std::string phases_by_step(const NamedRun& named) {
@@ -314,7 +322,7 @@ std::string charts(const std::vector<NamedRun>& runs) {
   out += viewed(runs, true, [&](const XAxis& x) {
     return Chart{"Loss", "nats per token", losses(runs, x), loss_levels(runs), true, true};
   });
-  out += losses_by_source(runs);
+  out += by_source(runs);
   out += line_chart(
       {"Learning rate", "", series_of(runs, [](const Step& s) { return s.learning_rate; }), {}, true, false});
   out += viewed(runs, true, [&](const XAxis& x) {
