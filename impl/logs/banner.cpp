@@ -140,8 +140,10 @@ std::string banner(const RunStart& start, bool unicode) {
                                  spec::fixed(std::log(static_cast<double>(start.vocab)), 4) +
                                  " nats per token, where a uniform guess lies");
   else
-    out += row("first loss", "not expected: a step of " + grouped(batch.tokens) +
-                                 " tokens is too long to read before this is printed");
+    out += row("first loss",
+               "not expected: a step of " +
+                   grouped(spec::sequences_of({batch.sequences, ramp}, 0) * batch.sequence_length) +
+                   " tokens is too long to read before this is printed");
   const std::string folder = setting(start, "run.directory");
   if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");
   return out;

@@ -165,7 +165,7 @@ void Trainer::act_on(std::int64_t micro_batches) {
 }
 
 std::int64_t Trainer::tokens_before(std::int64_t step) const {
-  return spec::sequences_before(order_.batch(), step) * config_.sequence_length;
+  return (Count(spec::sequences_before(order_.batch(), step)) * config_.sequence_length).to_int64();
 }
 
 std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested) {

@@ -107,7 +107,8 @@ constexpr std::int64_t most_counted_tokens = std::int64_t{1} << 24;
 std::optional<spec::record::ExpectedLoss> expected_first_loss(const RunFacts& facts) {
   // Nothing follows from the model of what weights know that were trained before.
   if (!facts.config.weights.empty() || !spec::without_initial_loss(facts.model).empty()) return {};
-  if (facts.batch.tokens_per_step(facts.config.sequence_length) > Count(most_counted_tokens)) return {};
+  const Count of_the_first = Count(spec::sequences_of(spec::global_batch(facts.config), 0));
+  if (of_the_first * facts.config.sequence_length > Count(most_counted_tokens)) return {};
   const data::LoaderPlan plan = loader_plan(facts.config, facts.batch, 0, 0);
   const auto samples = spec::data::step_samples(data::sample_order(plan, facts.source), 0);
   const data::MicroBatch first = data::read_micro_batch(facts.source, samples, plan.end_of_document);

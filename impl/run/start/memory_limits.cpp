@@ -142,9 +142,11 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
 }
 
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {
+  std::int64_t sequences = batch.sequences;
+  for (const spec::RampStage& stage : config.ramp) sequences = std::max(sequences, stage.sequences);
   // MicroBatch: an input and a target of 8 bytes each.
-  return static_cast<double>(batch.sequences_per_rank()) * static_cast<double>(config.sequence_length) * 16 *
-         (1 + static_cast<double>(config.prefetch));
+  return static_cast<double>(sequences) / static_cast<double>(batch.ranks) *
+         static_cast<double>(config.sequence_length) * 16 * (1 + static_cast<double>(config.prefetch));
 }
 
 void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::ModelSpec& model,

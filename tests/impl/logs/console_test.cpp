@@ -80,7 +80,7 @@ TEST(ConsoleImpl, BannerExplainsTheRun) {
 TEST(ConsoleImpl, BannerSaysWhereNoFirstLossIsExpected) {
   RunStart start = example_start();
   start.expected_first_loss.reset();
-  start.batch.tokens = 33'554'432;
+  start.batch.sequences = 262'144, start.batch.tokens = 33'554'432;
   Screen screen;
   screen.console.show(start);
   EXPECT_NE(
