@@ -13,7 +13,6 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
-#include "spec/ops/cross_entropy.hpp"
 #include "spec/ops/swiglu.hpp"
 
 namespace assay::impl {
@@ -420,15 +419,16 @@ void TensorOps::keep_row_losses(const Chunk& chunk, const at::Tensor& targets, c
                                 const at::Tensor& lse) {
   if (chunk.first)
     loss_.of_rows = at::empty({context_.batch.targets.size(0)}, lse.options().dtype(at::kDouble));
-  loss_.of_rows.narrow(0, chunk.begin, chunk.count)
-      .copy_(lse.to(at::kDouble).sub_(of_target).masked_fill_(targets.eq(spec::cross_entropy::ignore), 0));
+  loss_.of_rows.narrow(0, chunk.begin, chunk.count).copy_(cross_entropy::row_losses(lse, of_target, targets));
 }
 
 void TensorOps::token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses) {
   const at::Tensor targets = own(context_.batch.targets.narrow(0, chunk.begin, chunk.count));
   if (chunk.first) losses = at::empty({context_.batch.targets.size(0)}, logits.options().dtype(at::kDouble));
   losses.narrow(0, chunk.begin, chunk.count).copy_(run(site, {}, [&] {
-    return cross_entropy::row_losses(loss_sums(of_vocabulary(logits), targets), targets);
+    const cross_entropy::Partial sums = loss_sums(of_vocabulary(logits), targets);
+    return cross_entropy::row_losses(cross_entropy::combine(sums, targets, 1, 0).lse, sums.of_target,
+                                     targets);
   }));
 }
 

@@ -88,8 +88,8 @@ Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer&
                           : cuda::combine(all, targets, normalizer, z);
 }
 
-at::Tensor row_losses(const Partial& all, const at::Tensor& targets) {
-  const at::Tensor losses = combine(all, targets, 1, 0).lse.to(at::kDouble).sub_(all.of_target);
+at::Tensor row_losses(const at::Tensor& lse, const at::Tensor& of_target, const at::Tensor& targets) {
+  const at::Tensor losses = lse.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).sub_(of_target);
   return losses.masked_fill_(targets.eq(spec::cross_entropy::ignore), 0);
 }
 

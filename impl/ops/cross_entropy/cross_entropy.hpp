@@ -48,8 +48,9 @@ void rescale(Partial& own, const at::Tensor& top);
 /// ones matter. Sums in fp64, in a fixed order.
 Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer& normalizer, double z);
 
-/// Loss of each row [N] fp64: lse - logit of the target, 0 where that is ignored.
-at::Tensor row_losses(const Partial& all, const at::Tensor& targets);
+/// Loss of each row [N] fp64, before the normalizer: lse - logit of the target, 0 where that is ignored. lse
+/// and of_target [N], targets [N].
+at::Tensor row_losses(const at::Tensor& lse, const at::Tensor& of_target, const at::Tensor& targets);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

@@ -771,6 +771,14 @@ void PaperOps::losses_over_tensor_ranks(const Site& site, std::int64_t rows) {
   record(site, Collective::all_reduce, 2 * Count(rows) * statistic_);
 }
 
+/// lse in fp64, from which a CPU subtracts a copy in fp64; and which targets are ignored.
+void PaperOps::row_losses(std::int64_t rows) {
+  const auto of_rows = [&] { return make("row_losses", Purpose::head, {rows}, f64_bytes); };
+  const Tensor losses = of_rows();
+  if (!on_gpu() && statistic_ < f64_bytes) of_rows();
+  make("ignored_rows", Purpose::head, {rows}, 1);
+}
+
 PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, const Chunk& chunk) {
   begin_op(site);
   const cross_entropy::Shape shape{.N = chunk.count, .V = s_.model.vocab};
@@ -790,16 +798,17 @@ PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, co
                cross_entropy::backward_bytes(shape, element_, id_bytes, statistic_));
   Tensor own = own_ids(chunk.count);
   if (tensor_ranks() > 1) losses_over_tensor_ranks(site, chunk.count);
+  const bool gathers =
+      s_.mixture && tensor_ranks() == 1;  // the targets' logits, which gradients are written over
+  Tensor ids = gathers ? make("target_ids", Purpose::head, {chunk.count}, id_bytes) : Tensor();
+  const Tensor of_target = gathers ? make("target_logits", Purpose::head, {chunk.count}, element_) : Tensor();
+  ids = {};
   Tensor lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
   write(logits);
   if (s_.mixture) {
-    if (chunk.first) {
-      kept_row_losses_ = {};  // of the micro-batch before
-      kept_row_losses_ = make("losses_by_source", Purpose::head, {N_}, f64_bytes);
-    }
-    // The loss of each row in fp64, from which a copy of its target's logit in fp64 is taken.
-    make("row_losses", Purpose::head, {2, chunk.count}, f64_bytes);
+    if (chunk.first) kept_row_losses_ = make("losses_by_source", Purpose::head, {N_}, f64_bytes);
+    row_losses(chunk.count);
   }
   return {std::move(lse)};
 }
@@ -818,12 +827,7 @@ void PaperOps::token_losses(const Site& site, const Tensor& logits, const Chunk&
   const Tensor partial = make("loss_partial", Purpose::head, {3, chunk.count}, statistic_),
                lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
-  // lse in fp64, from which a CPU subtracts a copy in fp64.
-  const bool widened = statistic_ < f64_bytes;
-  const auto of_rows = [&] { return make("row_losses", Purpose::head, {chunk.count}, f64_bytes); };
-  const Tensor wide = widened ? of_rows() : Tensor{};
-  if (widened && !on_gpu()) of_rows();
-  const Tensor ignored = make("ignored_rows", Purpose::head, {chunk.count}, 1);
+  row_losses(chunk.count);
   write(losses);
 }
 

@@ -172,6 +172,8 @@ class PaperOps {
   void unquantised() { recipe_ = quantise::Recipe::none; }
   /// No backward follows what runs from here on.
   void untrained() { auxiliary_ = {}, drops_ = false; }
+  /// Behind forward: losses by row were summed by source, and are gone.
+  void end_forward() { kept_row_losses_ = {}; }
   /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
   void micro_batches(std::int64_t times, bool first);
 
@@ -318,6 +320,7 @@ class PaperOps {
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   void record(const Site& site, Collective kind, const Count& bytes);
   Tensor own_ids(std::int64_t count);
+  void row_losses(std::int64_t rows);
   void losses_over_tensor_ranks(const Site& site, std::int64_t rows);
   const ExecutedFlops& attention_flops();
   attention::Mask mask() const { return {.documents = documents_, .window = s_.model.window}; }

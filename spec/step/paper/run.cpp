@@ -64,10 +64,12 @@ void micro_batches(const Setting& s, PaperOps& ops) {
     const bool first = action.micro_batch == 0;
     ops.micro_batches(first ? 1 : s.micro_batches - 1, first);
     Activations& activations = saved[static_cast<std::size_t>(action.micro_batch)];
-    if (action.kind == ActionKind::forward)
+    if (action.kind == ActionKind::forward) {
       step::forward(ops, s.recompute, activations);
-    else if (action.kind == ActionKind::backward)
+      ops.end_forward();
+    } else if (action.kind == ActionKind::backward) {
       step::backward(ops, std::move(activations));
+    }
   }
 }
 
@@ -174,6 +176,7 @@ std::vector<memory::Item> kept_activations(const Setting& setting) {
   PaperOps ops(setting, ledger);
   Activations saved;
   step::forward(ops, setting.recompute, saved);
+  ops.end_forward();
   return ledger.there();
 }
 

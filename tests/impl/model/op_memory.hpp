@@ -55,6 +55,7 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   impl::TokenBatch batch;
   batch.B = setting.micro, batch.T = setting.sequence_length;
   batch.inputs = ids(), batch.targets = ids();
+  if (setting.mixture) batch.sources = at::zeros({setting.micro}, at::TensorOptions(device).dtype(at::kLong));
   SoloCommunicator ranks(static_cast<int>(setting.layout.ranks), 0);
   impl::LayoutGroups groups(ranks, setting.layout);
   impl::ParameterBuffers buffers =

@@ -30,6 +30,7 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
                     .logits = *rc::gen::arbitrary<bool>(),
                     .of_batch = seed % 2 == 1 && *rc::gen::arbitrary<bool>()},
       .capacity = *rc::gen::element(0.0, 1.0, 1.5),
+      .mixture = *rc::gen::arbitrary<bool>(),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
   // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done.
   const auto& experts = setting.model.experts;
