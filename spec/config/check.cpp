@@ -26,6 +26,12 @@ void check_batch(const RunConfig& config) {
   });
 }
 
+std::vector<std::int64_t> weights_of(const RunConfig& config) {
+  std::vector<std::int64_t> weights;
+  for (const DataSource& source : config.mixture) weights.push_back(source.weight);
+  return weights;
+}
+
 void check_mixture(const RunConfig& config) {
   if (config.mixture.empty()) return;
   std::int64_t files = 0;
@@ -43,7 +49,7 @@ void check_mixture(const RunConfig& config) {
            ", data.paths names " + std::to_string(config.data_paths.size()) +
            ": say of each source of several files how many they are, NAME:WEIGHT:FILES";
   });
-  mixture_of(config);
+  data::Mixture::in_lowest_terms(weights_of(config));
 }
 
 void check_validation(const RunConfig& config) {
@@ -146,9 +152,7 @@ std::optional<std::int64_t> block_of(const std::string& layer, std::int64_t laye
 
 std::shared_ptr<const data::Mixture> mixture_of(const RunConfig& config) {
   if (config.mixture.empty()) return {};
-  std::vector<std::int64_t> weights;
-  for (const DataSource& source : config.mixture) weights.push_back(source.weight);
-  return std::make_shared<data::Mixture>(std::move(weights));
+  return std::make_shared<data::Mixture>(weights_of(config));
 }
 
 LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model) {

@@ -192,53 +192,27 @@ Key resume() {
   return key;
 }
 
-Key ramp() {
-  Key key = named("batch.ramp", KeyType::list, "",
-                  "Stages of a smaller global batch before batch.sequences, each SEQUENCES:STEPS, as "
-                  "32:1000,64:1000; samples are read in the same order as without; empty: none");
-  key.range = "two whole numbers from 1 each";
-  key.get = [](const RunConfig& config) {
-    std::vector<std::string> entries;
-    for (const RampStage& stage : config.ramp) entries.push_back(to_text(stage));
-    return Value(entries);
+/// A list of values that are written as texts: `read` gives nothing for a text that is none.
+template <class Entry>
+Key entries(std::string name, std::vector<Entry> RunConfig::*member,
+            std::optional<Entry> (*read)(std::string_view), std::string range, std::string meaning) {
+  Key key = named(std::move(name), KeyType::list, "", std::move(meaning));
+  key.range = std::move(range);
+  key.get = [member](const RunConfig& config) {
+    std::vector<std::string> texts;
+    for (const Entry& entry : config.*member) texts.push_back(to_text(entry));
+    return Value(texts);
   };
   guard(
       key,
-      [](const Value& value) {
+      [read](const Value& value) {
         return std::ranges::all_of(std::get<std::vector<std::string>>(value),
-                                   [](const std::string& entry) { return ramp_stage(entry).has_value(); });
+                                   [read](const std::string& text) { return read(text).has_value(); });
       },
-      [](RunConfig& config, const Value& value) {
-        config.ramp.clear();
-        for (const std::string& entry : std::get<std::vector<std::string>>(value))
-          config.ramp.push_back(*ramp_stage(entry));
-      });
-  return key;
-}
-
-Key mixture() {
-  Key key =
-      named("data.mixture", KeyType::list, "",
-            "Sources that data.paths are of, in their order, each NAME:WEIGHT, or NAME:WEIGHT:FILES for "
-            "several files, as web:0.7:2,code:0.3: shares of the training data, mixed sequence by "
-            "sequence; in a recipe [[data.sources]] with path, weight and name say both; empty: one "
-            "source");
-  key.range = "names of letters, digits, \".\", \"_\" and \"-\"; weights above 0 with at most six decimals";
-  key.get = [](const RunConfig& config) {
-    std::vector<std::string> entries;
-    for (const DataSource& source : config.mixture) entries.push_back(to_text(source));
-    return Value(entries);
-  };
-  guard(
-      key,
-      [](const Value& value) {
-        return std::ranges::all_of(std::get<std::vector<std::string>>(value),
-                                   [](const std::string& entry) { return data_source(entry).has_value(); });
-      },
-      [](RunConfig& config, const Value& value) {
-        config.mixture.clear();
-        for (const std::string& entry : std::get<std::vector<std::string>>(value))
-          config.mixture.push_back(*data_source(entry));
+      [member, read](RunConfig& config, const Value& value) {
+        (config.*member).clear();
+        for (const std::string& text : std::get<std::vector<std::string>>(value))
+          (config.*member).push_back(*read(text));
       });
   return key;
 }
@@ -314,7 +288,10 @@ void add_model_and_data(std::vector<Key>& all) {
   all.push_back(
       integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
-  all.push_back(ramp());
+  all.push_back(
+      entries<RampStage>("batch.ramp", &C::ramp, ramp_stage, "two whole numbers from 1 each",
+                         "Stages of a smaller global batch before batch.sequences, each SEQUENCES:STEPS, as "
+                         "32:1000,64:1000; samples are read in the same order as without; empty: none"));
   all.push_back(integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
                         "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
                         "data-parallel ranks, no accumulation"));
@@ -324,7 +301,15 @@ void add_model_and_data(std::vector<Key>& all) {
       list("data.paths", &C::data_paths,
            "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
            "built-in grammar"));
-  all.push_back(when("data.paths is given", reads_files, mixture()));
+  all.push_back(
+      when("data.paths is given", reads_files,
+           entries<DataSource>(
+               "data.mixture", &C::mixture, data_source,
+               "names of letters, digits, \".\", \"_\" and \"-\"; weights above 0 with at most six decimals",
+               "Sources that data.paths are of, in their order, each NAME:WEIGHT, or NAME:WEIGHT:FILES for "
+               "several files, as web:0.7:2,code:0.3: shares of the training data, mixed sequence by "
+               "sequence; in a recipe [[data.sources]] with path, weight and name say both; empty: one "
+               "source")));
   all.push_back(when("data.paths is given", reads_files, data_dtype()));
   all.push_back(when(
       "data.paths is given", reads_files,

@@ -10,11 +10,21 @@
 namespace assay::spec::data {
 namespace {
 
-std::vector<std::int64_t> in_lowest_terms(std::vector<std::int64_t> weights) {
+/// Of Tijdeman's algorithm, before place number `place` + 1 with `filled` places of this source: how far the
+/// source may be put off, a fraction; nothing where it is not its turn yet. All times 2 n - 2 and the period.
+std::optional<std::int64_t> slack(std::int64_t weight, std::int64_t place, std::int64_t filled,
+                                  std::int64_t period, std::int64_t twice) {
+  const std::int64_t behind = (weight * (place + 1) - filled * period) * twice;
+  if (behind < period) return {};
+  return period * twice - period - behind;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> Mixture::in_lowest_terms(std::vector<std::int64_t> weights) {
   // mixture_c1
-  require(!weights.empty() && weights.size() <= Mixture::most_sources, "mixture_c1", [&] {
-    return std::to_string(weights.size()) + " sources: a mixture has 1 to " +
-           std::to_string(Mixture::most_sources);
+  require(!weights.empty() && weights.size() <= most_sources, "mixture_c1", [&] {
+    return std::to_string(weights.size()) + " sources: a mixture has 1 to " + std::to_string(most_sources);
   });
   std::int64_t divisor = 0;
   for (const std::int64_t weight : weights) {
@@ -27,25 +37,14 @@ std::vector<std::int64_t> in_lowest_terms(std::vector<std::int64_t> weights) {
   for (std::int64_t& weight : weights) {
     weight /= divisor;
     // mixture_c2
-    require(weight <= Mixture::longest_period - sum, "mixture_c2", [] {
-      return "in lowest terms the weights add up to more than " + std::to_string(Mixture::longest_period) +
+    require(weight <= longest_period - sum, "mixture_c2", [] {
+      return "in lowest terms the weights add up to more than " + std::to_string(longest_period) +
              ": round them, as 0.7, 0.2 and 0.1";
     });
     sum += weight;
   }
   return weights;
 }
-
-/// Of Tijdeman's algorithm, before place number `place` + 1 with `filled` places of this source: how far the
-/// source may be put off, a fraction; nothing where it is not its turn yet. All times 2 n - 2 and the period.
-std::optional<std::int64_t> slack(std::int64_t weight, std::int64_t place, std::int64_t filled,
-                                  std::int64_t period, std::int64_t twice) {
-  const std::int64_t behind = (weight * (place + 1) - filled * period) * twice;
-  if (behind < period) return {};
-  return period * twice - period - behind;
-}
-
-}  // namespace
 
 Mixture::Mixture(std::vector<std::int64_t> weights) : weights_(in_lowest_terms(std::move(weights))) {
   const std::int64_t period = std::accumulate(weights_.begin(), weights_.end(), std::int64_t{0});

@@ -15,6 +15,10 @@ class Mixture {
   static constexpr std::int64_t longest_period = std::int64_t{1} << 20;
   static constexpr std::size_t most_sources = 1000;
 
+  /// Weights divided by their greatest common divisor, without the table of a whole period that a Mixture
+  /// makes. Errors: those of the constructor.
+  static std::vector<std::int64_t> in_lowest_terms(std::vector<std::int64_t> weights);
+
   /// Errors: SpecError mixture_c1 (no source, more than most_sources, or a weight < 1), mixture_c2 (the
   /// weights divided by their greatest common divisor add up to more than longest_period).
   explicit Mixture(std::vector<std::int64_t> weights);
