@@ -13,6 +13,7 @@
 #include "spec/record/run.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/cli/built_program.hpp"
+#include "tests/cli/train_program.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::train_test {
@@ -21,28 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace spec::record;
 using tests::shell;
-
-class TrainProgram : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
-      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
-  }
-
-  /// Trains in scratch/NAME: three steps of small batches on one thread per rank.
-  impl::cli::Outcome train(const std::string& name, const std::string& more) {
-    return shell(command(name) + " " + more, 120);
-  }
-  std::string command(const std::string& name) const {
-    return tests::assay_path() +
-           " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 " +
-           "sample.sentences=2 run.directory=" + folder(name);
-  }
-  std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
-  auto run_of(const std::string& name) const { return assemble(read_events(folder(name))); }
-
-  tests::Scratch scratch;
-};
+using tests::TrainProgram;
 
 TEST_F(TrainProgram, PrintsPlainLinesAndWritesRecordAndReport) {
   const auto outcome = train("a", "");
@@ -487,50 +467,6 @@ TEST_F(TrainProgram, WordsOfOtherTrainersNameTheirSetting) {
   says("--gpus 2", "the number of ranks is given as --ranks 2");
   says("gpus=2", "the number of ranks, one a GPU, is no setting");
   says("max_steps=10", "did you mean \"train.steps\"?");
-}
-
-TEST_F(TrainProgram, AMixtureAndARampAreInTheRecordAndSurviveAResumeInTheMiddle) {
-  const auto write = [&](const std::string& name, int tokens, char stride) {
-    std::string ids;
-    for (int i = 0; i < tokens; ++i) ids += {static_cast<char>(i * stride % 120), '\0'};
-    std::ofstream(scratch.path() / name, std::ios::binary) << ids;
-  };
-  write("web.bin", 20'000, 1);
-  write("code.bin", 9'000, 7);
-  std::ofstream(scratch.path() / "mixed.toml")
-      << "[data]\ndtype = 'uint16'\n[[data.sources]]\npath = '" << folder("web.bin")
-      << "'\nweight = 0.75\n[[data.sources]]\nname = 'code'\npath = '" << folder("code.bin")
-      << "'\nweight = 0.25\n";
-  const std::string words =
-      folder("mixed.toml") + " batch.micro=1 batch.ramp=1:2,2:3 train.steps=8 sample.sentences=0";
-  const auto outcome = train("whole", words);
-  ASSERT_EQ(outcome.code, 0) << outcome.messages;
-  EXPECT_NE(outcome.messages.find("; mixed web:0.75, code:0.25"), std::string::npos) << outcome.messages;
-  EXPECT_NE(outcome.messages.find("after a ramp: 1 sequence for 2 steps, then 2 sequences for 3 steps"),
-            std::string::npos)
-      << outcome.messages;
-  const auto whole = run_of("whole");
-  ASSERT_EQ(whole.steps.size(), 8u);
-  std::int64_t web = 0, tokens = 0;
-  for (const Step& step : whole.steps) {
-    ASSERT_TRUE(step.sources);
-    EXPECT_EQ(step.sources->at(0).tokens + step.sources->at(1).tokens, step.tokens);
-    web += step.sources->at(0).tokens, tokens += step.tokens;
-    EXPECT_LE(std::abs(static_cast<double>(web) - 0.75 * static_cast<double>(tokens)), 128) << "a sequence";
-  }
-  EXPECT_EQ(whole.steps[0].tokens, 128);
-  EXPECT_EQ(whole.steps[2].tokens, 2 * 128);
-  EXPECT_EQ(whole.steps[5].tokens, 4 * 128);
-  ASSERT_EQ(train("parts", words + " checkpoint.every=4").code, 0);
-  fs::remove_all(folder("parts") + "/checkpoints/step_00000008");
-  ASSERT_EQ(shell(tests::assay_path() + " resume " + folder("parts"), 120).code, 0);
-  const auto parts = run_of("parts");
-  ASSERT_EQ(parts.steps.size(), 8u);
-  for (std::size_t i = 0; i < 8; ++i) {
-    EXPECT_EQ(parts.steps[i].loss, whole.steps[i].loss) << i;
-    EXPECT_EQ(parts.steps[i].sample_hash, whole.steps[i].sample_hash) << i;
-    EXPECT_EQ(parts.steps[i].sources, whole.steps[i].sources) << i;
-  }
 }
 
 TEST_F(TrainProgram, ARankCountThatDoesNotDivideIsRefusedOnce) {
