@@ -50,8 +50,8 @@ PaperOps::Pending<Operand> PaperOps::begin_dispatch(const Site& site, Operand x,
   record(site, pass_of(pass), {},
          (Count(x.rows) + visits) * x.columns * element_ + Count(routing.visit_slots.rows()) * index_bytes);
   Tensor leaving = make("leaving", site.purpose, {visits, x.columns}, element_);
-  record(site, Collective::all_to_all, Count(visits) * x.columns * element_);
-  return {operand(value(site, {visits, x.columns})), std::move(leaving)};
+  const auto number = record(site, Collective::all_to_all, Count(visits) * x.columns * element_);
+  return {operand(value(site, {visits, x.columns})), std::move(leaving), number};
 }
 
 PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arrived,
@@ -60,9 +60,10 @@ PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arr
   match(site, of_arrived.rows(), routing.arrived_rows.rows());
   const bool statistic = *site.statistic != '\0';  // the gradients of choices' weights
   const std::int64_t bytes = statistic ? statistic_ : element_;
-  record(site, Collective::all_to_all, Count(of_arrived.rows()) * of_arrived.columns() * bytes);
+  const auto number =
+      record(site, Collective::all_to_all, Count(of_arrived.rows()) * of_arrived.columns() * bytes);
   return {make(statistic ? site.statistic : site.value, site.purpose, of_arrived.storage->shape, bytes),
-          std::move(of_arrived)};
+          std::move(of_arrived), number};
 }
 
 Tensor PaperOps::add_returned(const Site& site, const Tensor& base, const Tensor& returned,

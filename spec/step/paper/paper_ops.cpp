@@ -246,35 +246,38 @@ Tensor PaperOps::own_ids(std::int64_t count) {
   return tensor_ranks() == 1 ? Tensor{} : temporary("own_ids", {count}, id_bytes);
 }
 
-void PaperOps::record(const Site& site, Collective kind, const Count& bytes) {
-  if (!trace_) return;
+std::optional<std::size_t> PaperOps::record(const Site& site, Collective kind, const Count& bytes) {
+  if (!trace_) return {};
   trace_->collectives.push_back({.op = site.op,
                                  .kind = kind,
                                  .bytes = bytes,
-                                 .calls = static_cast<double>(times_) * static_cast<double>(chunk_times_)});
+                                 .calls = static_cast<double>(times_) * static_cast<double>(chunk_times_),
+                                 .begun = trace_->ops.size(),
+                                 .awaited = trace_->ops.size()});
+  return trace_->collectives.size() - 1;
 }
 
 PaperOps::Pending<Tensor> PaperOps::begin_all_gather(const Site& site, Tensor x) {
   if (tensor_ranks() == 1) return {std::move(x), {}};
   std::vector<std::int64_t> shape = x.storage->shape;
   shape.front() *= tensor_ranks();
-  record(site, Collective::all_gather, Count(entries_of(shape)) * element_);
-  return {temporary("all_rows", shape, element_), std::move(x)};
+  const auto number = record(site, Collective::all_gather, Count(entries_of(shape)) * element_);
+  return {temporary("all_rows", shape, element_), std::move(x), number};
 }
 
 PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand x) {
   if (tensor_ranks() == 1) return {std::move(x), {}};
   read(x, ReadBy::forward);
   Pending<Tensor> pending = begin_all_gather(site, std::move(x.tensor));
-  return {operand(pending.value), std::move(pending.source)};
+  return {operand(pending.value), std::move(pending.source), pending.number};
 }
 
 PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tensor part) {
   if (tensor_ranks() == 1) return {std::move(part), {}};
   std::vector<std::int64_t> shape = part.storage->shape;
-  record(site, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
+  const auto number = record(site, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
   shape.front() /= tensor_ranks();
-  return {temporary("own_rows", shape, element_), std::move(part)};
+  return {temporary("own_rows", shape, element_), std::move(part), number};
 }
 
 void PaperOps::add_residual(const Site& site, Tensor& sum, const Tensor& residual) {

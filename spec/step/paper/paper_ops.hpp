@@ -4,6 +4,7 @@
 // an op takes beside its results on each machine is known here or in spec/memory/attention.hpp.
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -134,8 +135,9 @@ enum class Collective { all_gather, reduce_scatter, all_reduce, all_to_all };
 struct CollectiveRecord {
   time::StepOp op;  ///< that it serves
   Collective kind = Collective::all_gather;
-  Count bytes;       ///< of the whole tensor; of an all-to-all, what a rank sends [B]
-  double calls = 0;  ///< in a step
+  Count bytes;                         ///< of the whole tensor; of an all-to-all, what a rank sends [B]
+  double calls = 0;                    ///< in a step
+  std::size_t begun = 0, awaited = 0;  ///< the ops from begun to awaited, in Trace::ops, run meanwhile
 };
 
 /// What a run writes down.
@@ -189,11 +191,13 @@ class PaperOps {
 
   /// x as a GEMM reads it in the compute type.
   Operand operand(const Tensor& x) const;
-  /// A collective's result; what it reads is held until it was waited for.
+  /// A collective's result; what it reads is held until it was waited for. `number` is its place in
+  /// Trace::collectives; with one rank, or without a trace, there is none.
   template <class T>
   struct Pending {
     T value;
     Tensor source;
+    std::optional<std::size_t> number = {};
   };
   std::int64_t tensor_ranks() const { return s_.tensor_ranks; }
   std::int64_t expert_ranks() const { return s_.expert_ranks; }
@@ -202,6 +206,7 @@ class PaperOps {
   Pending<Tensor> begin_reduce_scatter(const Site& site, Tensor part);
   template <class T>
   T wait(Pending<T> pending) const {
+    if (pending.number) trace_->collectives[*pending.number].awaited = trace_->ops.size();
     return std::move(pending.value);
   }
   void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
@@ -318,7 +323,8 @@ class PaperOps {
               std::optional<Gemm> gemm = {});
   void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
-  void record(const Site& site, Collective kind, const Count& bytes);
+  /// Its place in the trace. It counts as awaited at once, until `wait` says when.
+  std::optional<std::size_t> record(const Site& site, Collective kind, const Count& bytes);
   Tensor own_ids(std::int64_t count);
   void row_losses(std::int64_t rows);
   void losses_over_tensor_ranks(const Site& site, std::int64_t rows);
