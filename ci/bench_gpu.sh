@@ -15,9 +15,11 @@
 #                     tokens/s of a GPU against the slowest one's alone, at the same sequences of a GPU, in 4 micro-batches
 #   scaling-1         the same in one micro-batch, without shard
 #   scaling-p3        llama3-8b in shards over all GPUs, fp32 master weights, T 4096
-#   baseline-ddp, baseline-ddp-1, baseline-fsdp
+#   tensor            llama3-8b with every GPU a tensor rank, bf16 states, T 4096
+#   expert            olmoe-1b-7b with every GPU an expert rank, T 4096, every activation kept
+#   baseline-ddp, baseline-ddp-1, baseline-fsdp, baseline-tensor, baseline-tensor-async
 #                     PyTorch beside them on all GPUs: p1's batch of a GPU under DDP, in 4 micro-batches and in 1; scaling-p3's
-#                     under FSDP2
+#                     under FSDP2; tensor's by tensor and sequence parallelism, its collectives beside GEMMs where "async"
 # ASSAY_BENCH_STEPS: optimizer steps of each, default 10. ASSAY_BENCH_SET: settings of every run of step_bench, such as
 # "compute.linear=fp8_tensor". Programs are found as in ci/gpu, or built by
 # `cmake --build --preset release --target step_bench assay assay-train export_run`.
@@ -132,17 +134,23 @@ scaling() {
   return $failed
 }
 
-scaling_p3() {
-  local n failed=0
+# RECIPE SEQUENCES-OF-A-GPU SETTING...: llama3-8b on all GPUs
+over_all() { over_all_of 128256 uint32 "$@"; }
+
+# VOCABULARY TYPE RECIPE SEQUENCES-OF-A-GPU SETTING...: T 4096
+over_all_of() {
+  local n failed=0 vocabulary=$1 type=$2
+  shift 2
   n=$(gpus)
   ((n >= 2)) || { echo "skipped: needs 2 GPUs or more, there are $n"; return 0; }
   lines=$(mktemp)
-  measured h200x4/llama3-8b-shard 8 128256 uint32 4096 "$n" || failed=1
+  measured "$1" "$2" "$vocabulary" "$type" 4096 "$n" "${@:3}" || failed=1
   efficiencies
   rm -f "$lines"
   return $failed
 }
 
+llama3_8b=(--layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096)
 pytorch() { python3 tests/bench/compiled_pytorch.py --steps "$steps" "$@"; }
 on_all_gpus() {
   local n
@@ -170,16 +178,20 @@ for part in "$@"; do
     step-p2 | step-p6) apart "${part#step-}" || failed=1 ;;
     scaling) scaling 96 replicate zero1 shard || failed=1 ;;
     scaling-1) scaling 24 replicate zero1 || failed=1 ;;
-    scaling-p3) scaling_p3 || failed=1 ;;
+    scaling-p3) over_all h200x4/llama3-8b-shard 8 || failed=1 ;;
+    tensor) over_all h200/llama3-8b 2 parallel.tensor="$(gpus)" batch.micro=4 || failed=1 ;;
+    expert) over_all_of 50304 uint16 h200/olmoe-1b-7b 8 parallel.expert="$(gpus)" batch.micro=2 memory.recompute=none || failed=1 ;;
     baseline) pytorch || failed=1 ;;
     baseline-ddp) on_all_gpus --accumulation 4 || failed=1 ;;
     baseline-ddp-1) on_all_gpus --accumulation 1 || failed=1 ;;
     baseline-fsdp)
-      on_all_gpus --parallel fsdp --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
-        --micro 2 --accumulation 4 --compile blocks || failed=1 ;;
-    baseline-p2)
-      pytorch --layers 32 --width 4096 --heads 32 --kv-heads 8 --ffn 14336 --vocab 128256 --tokens 4096 \
-        --micro 2 --accumulation 4 --weights bf16 --compile blocks || failed=1 ;;
+      on_all_gpus --parallel fsdp "${llama3_8b[@]}" --micro 2 --accumulation 4 --compile blocks || failed=1 ;;
+    baseline-tensor | baseline-tensor-async)
+      asynchronous=()
+      [ "$part" = baseline-tensor ] || asynchronous=(--asynchronous)
+      on_all_gpus --parallel tensor "${asynchronous[@]}" "${llama3_8b[@]}" --micro 4 --accumulation 2 --weights bf16 \
+        --compile blocks || failed=1 ;;
+    baseline-p2) pytorch "${llama3_8b[@]}" --micro 2 --accumulation 4 --weights bf16 --compile blocks || failed=1 ;;
     baseline-p6)
       pytorch --layers 24 --width 2048 --heads 16 --kv-heads 8 --ffn 6144 --vocab 151643 --tokens 2048 \
         --micro 8 --accumulation 4 || failed=1 ;;
