@@ -66,7 +66,8 @@ void RunLog::open(std::int64_t log_every, bool tensorboard) {
 
 void RunLog::say(const Event& event, bool aloud) {
   const std::scoped_lock lock(telling_);
-  if (writer_) writer_->write(event);
+  // A step may still end after a rank was lost: the record ends with why.
+  if (writer_ && !loss_recorded_) writer_->write(event);
   if (console_ && aloud) console_->show(event);
   if (curves_)
     if (const auto lost = curves_->write(event))

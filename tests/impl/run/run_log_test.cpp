@@ -81,5 +81,28 @@ TEST(RunLogImpl, TheEndSaysWhatAllStepsCameTo) {
   }
 }
 
+/// The trainer's thread may end a step, or fail, after the watch has found that a rank is lost.
+TEST(RunLogImpl, NothingFollowsTheLossOfARankInTheRecord) {
+  const tests::Scratch scratch;
+  std::ostringstream printed;
+  std::streambuf *const out = std::cout.rdbuf(printed.rdbuf()), *const err = std::cerr.rdbuf(printed.rdbuf());
+  {
+    RunLog log;
+    log.begin(tests::example_start(), scratch.path().string());
+    log.open(1000);
+    log.say(log.start());
+    log.step(step_of(1));
+    log.record_lost_rank("rank 1 left");
+    log.step(step_of(2));
+    log.record_failure(UserError(ExitCode::peer_lost, "a collective has failed"));
+    log.record_lost_peer();
+  }
+  std::cout.rdbuf(out), std::cerr.rdbuf(err);
+  const std::vector<Event> events = read_events((scratch.path() / "run.jsonl").string());
+  ASSERT_EQ(events.size(), 3u) << "start, step 1, end";
+  ASSERT_TRUE(std::holds_alternative<RunEnd>(events.back()));
+  EXPECT_EQ(std::get<RunEnd>(events.back()).message, "rank 1 left");
+}
+
 }  // namespace
 }  // namespace assay::impl::run::run_log_test
