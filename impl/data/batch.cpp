@@ -7,15 +7,26 @@
 namespace assay::impl::data {
 namespace {
 
-void number_documents(std::span<const std::int64_t> inputs, std::int64_t end_of_document, MicroBatch& batch) {
+/// Tokens up to each end token of a sequence.
+std::vector<std::int64_t> ends_at(std::int64_t end_of_document, std::span<const std::int64_t> inputs) {
+  std::vector<std::int64_t> ends;
+  for (std::size_t t = 0; t < inputs.size(); ++t)
+    if (inputs[t] == end_of_document) ends.push_back(static_cast<std::int64_t>(t) + 1);
+  return ends;
+}
+
+/// Of a sequence of T tokens. `ends` rise.
+void number_documents(const std::vector<std::int64_t>& ends, std::int64_t T, MicroBatch& batch) {
   std::int32_t document = 0, position = 0;
-  for (const std::int64_t id : inputs) {
-    batch.documents.push_back(document);
-    batch.positions.push_back(position++);
-    if (id == end_of_document) {
+  auto end = ends.begin();
+  for (std::int64_t t = 0; t < T; ++t) {
+    if (end != ends.end() && *end == t) {
+      ++end;
       ++document;
       position = 0;
     }
+    batch.documents.push_back(document);
+    batch.positions.push_back(position++);
   }
 }
 
@@ -43,9 +54,11 @@ MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int
     source.read(sample, ids);
     batch.inputs.insert(batch.inputs.end(), ids.begin(), ids.end() - 1);
     batch.targets.insert(batch.targets.end(), ids.begin() + 1, ids.end());
-    if (end_of_document) number_documents(std::span(batch.inputs).last(T), *end_of_document, batch);
+    auto ends = source.document_ends(sample);
+    if (!ends && end_of_document) ends = ends_at(*end_of_document, std::span(batch.inputs).last(T));
+    if (ends) number_documents(*ends, batch.T, batch);
   }
-  if (end_of_document) batch.document_offsets = document_offsets(batch.documents, batch.T);
+  if (!batch.documents.empty()) batch.document_offsets = document_offsets(batch.documents, batch.T);
   batch.valid_tokens = static_cast<std::int64_t>(batch.targets.size()) -
                        std::count(batch.targets.begin(), batch.targets.end(), ignore_index);
   return batch;

@@ -31,10 +31,11 @@ struct MicroBatch {
 void add_valid_of_sources(const MicroBatch& batch, std::span<std::int64_t> counts);
 
 /// Reads `samples` into one micro-batch.
-/// `end_of_document`: the id that ends a document. The token after it begins the next one, at position 0; two
-/// in a row make a document of that one token. Every sequence begins with document 0 at position 0, also
-/// where a sample begins inside a document. The last token of a document predicts the first of the next: each
-/// target is predicted once. Errors: those of SampleSource::read.
+/// A document ends where the source says so (SampleSource::document_ends), or where it says nothing, at the
+/// id `end_of_document`; without either a sequence is one document. The token after it begins the next one,
+/// at position 0; two in a row make a document of that one token. Every sequence begins with document 0 at
+/// position 0, also where a sample begins inside a document. The last token of a document predicts the first
+/// of the next: each target is predicted once. Errors: those of SampleSource::read.
 MicroBatch read_micro_batch(const SampleSource& source, std::span<const std::int64_t> samples,
                             std::optional<std::int64_t> end_of_document);
 

@@ -20,7 +20,7 @@ std::shared_ptr<const SampleSource> open_source(const spec::RunConfig& config, c
   std::vector<std::int64_t> files_of_sources;
   for (const spec::DataSource& source : config.mixture) files_of_sources.push_back(source.files);
   return std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length,
-                                     files_of_sources);
+                                     files_of_sources, config.document_ends);
 }
 
 }  // namespace assay::impl::data

@@ -20,6 +20,10 @@ class SampleSource {
   /// Errors: UserError (bad_data, io); std::out_of_range for a sample or a span that does not fit (a bug).
   virtual void read(std::int64_t sample, std::span<std::int32_t> ids) const = 0;
 
+  /// Where the documents of sample `sample` end, by the data itself: tokens of the sample up to each end,
+  /// rising, in [1, T - 1]. Nothing where the data is not read by its documents. Errors: as read.
+  virtual std::optional<std::vector<std::int64_t>> document_ends(std::int64_t) const { return std::nullopt; }
+
   /// Of each source of a mixture, which are numbered one after the other; of one source, all of them.
   virtual std::vector<std::int64_t> samples_of_sources() const { return {samples()}; }
 

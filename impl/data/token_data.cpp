@@ -11,7 +11,7 @@ namespace assay::impl::data {
 
 TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
                      std::int64_t vocabulary, std::int64_t T,
-                     const std::vector<std::int64_t>& files_of_sources)
+                     const std::vector<std::int64_t>& files_of_sources, bool by_document)
     : T_(T), first_samples_{0} {
   if (T < 1)
     throw UserError(ExitCode::usage,
@@ -26,6 +26,14 @@ TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optio
                           " tokens, one sample of sequence length " + std::to_string(T) + " needs " +
                           std::to_string(T + 1) + "; shorten the sequence or take the file off the list");
     first_samples_.push_back(first_samples_.back() + (file.tokens() - 1) / T);
+    if (!by_document) continue;
+    if (!file.format().documents)
+      file.file().refuse(
+          ExitCode::usage,
+          "does not say where its documents end: a Megatron file does in its .idx, raw ids do in "
+          "a .ends beside them; leave data.document_ends out, or state the token that ends a "
+          "document in data.end_of_document");
+    document_ends_.push_back(data::document_ends(file.file(), file.format()));
   }
   for (const std::int64_t files : files_of_sources)
     ends_.push_back((ends_.empty() ? 0 : ends_.back()) + static_cast<std::size_t>(files));
@@ -42,9 +50,26 @@ std::vector<std::int64_t> TokenData::samples_of_sources() const {
 
 void TokenData::read(std::int64_t sample, std::span<std::int32_t> ids) const {
   check_request(sample, ids);
-  const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
-  const auto file = static_cast<std::size_t>(after - first_samples_.begin() - 1);
+  const std::size_t file = file_of(sample);
   files_[file].read((sample - first_samples_[file]) * T_, ids);
+}
+
+std::size_t TokenData::file_of(std::int64_t sample) const {
+  const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+  return static_cast<std::size_t>(after - first_samples_.begin() - 1);
+}
+
+std::optional<std::vector<std::int64_t>> TokenData::document_ends(std::int64_t sample) const {
+  if (document_ends_.empty()) return {};
+  const std::size_t file = file_of(sample);
+  const std::vector<std::int64_t>& all = document_ends_[file];
+  const std::int64_t first = (sample - first_samples_[file]) * T_;
+  std::vector<std::int64_t> ends;
+  for (auto end = std::upper_bound(all.begin(), all.end(), first); end != all.end() && *end < first + T_;
+       ++end)
+    if (ends.empty() || ends.back() != *end - first)
+      ends.push_back(*end - first);  // one of no tokens is none
+  return ends;
 }
 
 std::optional<std::string> TokenData::doubt() const {

@@ -19,15 +19,18 @@ namespace assay::impl::data {
 class TokenData final : public SampleSource {
  public:
   /// `stated`: the type of raw ids, see recognise. `files_of_sources`: of a mixture, how many of the files
-  /// each source has. Errors: UserError of TokenFile; bad_data (a file shorter than one sample); usage (no
-  /// file, T < 1).
+  /// each source has. `by_document`: document_ends() gives the ends that the formats know, which are kept in
+  /// memory, 8 bytes each. Errors: UserError of TokenFile and data::document_ends; bad_data (a file shorter
+  /// than one sample); usage (no file, T < 1, a file that knows no ends of its documents).
   TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
-            std::int64_t vocabulary, std::int64_t T, const std::vector<std::int64_t>& files_of_sources = {});
+            std::int64_t vocabulary, std::int64_t T, const std::vector<std::int64_t>& files_of_sources = {},
+            bool by_document = false);
 
   std::vector<std::int64_t> samples_of_sources() const override;
   std::int64_t samples() const override { return first_samples_.back(); }
   std::int64_t sequence_length() const override { return T_; }
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
+  std::optional<std::vector<std::int64_t>> document_ends(std::int64_t sample) const override;
   std::string description() const override;
   /// Raw ids stated as uint16 of which every other is 0: uint32 ids below 65,536 look so.
   std::optional<std::string> doubt() const override;
@@ -37,10 +40,13 @@ class TokenData final : public SampleSource {
   void verify() const;  ///< reads every token of every file. Errors: UserError of TokenFile::read
 
  private:
+  std::size_t file_of(std::int64_t sample) const;
+
   std::int64_t T_;
   std::vector<TokenFile> files_;
-  std::vector<std::int64_t> first_samples_;  ///< of each file, and the number of all samples
-  std::vector<std::size_t> ends_;            ///< of each source: the file behind its last
+  std::vector<std::vector<std::int64_t>> document_ends_;  ///< of each file; none unless by document
+  std::vector<std::int64_t> first_samples_;               ///< of each file, and the number of all samples
+  std::vector<std::size_t> ends_;                         ///< of each source: the file behind its last
 };
 
 }  // namespace assay::impl::data

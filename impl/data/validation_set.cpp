@@ -19,7 +19,8 @@ ValidationSet::ValidationSet(const spec::RunConfig& config, const spec::ModelSpe
   if (config.end_of_document >= 0) end_of_document_ = config.end_of_document;
   if (!config.eval_paths.empty()) {
     const std::vector<std::filesystem::path> paths(config.eval_paths.begin(), config.eval_paths.end());
-    source_ = std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length);
+    source_ = std::make_shared<TokenData>(paths, stated_type(config), model.vocab, config.sequence_length,
+                                          std::vector<std::int64_t>{}, config.document_ends);
     evaluated_.set = source_->samples();
   } else {
     hold_out(config);

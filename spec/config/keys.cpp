@@ -267,6 +267,7 @@ Key derived(std::string how, Key key) {
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
+bool has_no_end_token(const RunConfig& config) { return reads_files(config) && config.end_of_document < 0; }
 bool starts_afresh(const RunConfig& config) { return config.weights.empty(); }
 bool quantises(const RunConfig& config) { return config.linear != quantise::Recipe::none; }
 bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
@@ -315,6 +316,11 @@ void add_model_and_data(std::vector<Key>& all) {
       "data.paths is given", reads_files,
       integer("data.end_of_document", &C::end_of_document, -1, 0xFFFFFFFF, "[token id]",
               "Token that ends a document: attention does not cross it; -1: a sequence is one document")));
+  all.push_back(when(
+      "data.paths is given and data.end_of_document is -1", has_no_end_token,
+      choice<bool>("data.document_ends", &C::document_ends, {{"off", false}, {"on", true}},
+                   "Whether documents end where the format says so, the .idx of Megatron or the .ends "
+                   "beside raw ids: attention does not cross these ends; an error where a file has none")));
   all.push_back(integer("data.prefetch", &C::prefetch, 0, 1'000'000, "[steps]",
                         "Optimizer steps whose batches are read ahead by the loader's thread"));
   all.push_back(when("data.paths is empty", reads_grammar,

@@ -57,6 +57,7 @@ struct RunConfig {
   std::vector<DataSource> mixture;         ///< the sources that data_paths are of; empty: one
   std::string data_dtype;                  ///< of raw ids: "uint16" or "uint32"; "": the files say it
   std::int64_t end_of_document = -1;       ///< id that ends a document; -1: one document per sequence
+  bool document_ends = false;              ///< documents end where the format of the files says so
   std::int64_t prefetch = 2;               ///< optimizer steps read ahead
   std::int64_t grammar_samples = 1 << 20;  ///< distinct samples of the grammar's text per epoch
 
@@ -138,6 +139,11 @@ inline GlobalBatch global_batch(const RunConfig& config) { return {config.sequen
 
 /// How the sources of the run's data are mixed; null for one source. Errors: SpecError mixture_c1, c2.
 std::shared_ptr<const data::Mixture> mixture_of(const RunConfig& config);
+
+/// Whether a sequence may hold several documents, which attention keeps apart.
+inline bool has_documents(const RunConfig& config) {
+  return config.end_of_document >= 0 || config.document_ends;
+}
 
 /// Whether the run has a validation set.
 inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }

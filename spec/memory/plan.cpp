@@ -74,7 +74,7 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
                         .of_batch = config.balance_over == load_balancing::Form::running},
           .capacity = config.capacity,
           .mixture = !config.mixture.empty(),
-          .documents = config.end_of_document >= 0,
+          .documents = has_documents(config),
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .tensor_ranks = config.tensor_ranks,
           .expert_ranks = config.expert_ranks,

@@ -74,6 +74,7 @@ void refuse_what_is_not_exported(const spec::RunConfig& config, const spec::Mode
   leave_out(!config.weights.empty(), "model.weights");
   leave_out(config.z_loss != 0, "loss.z_loss");
   leave_out(config.end_of_document >= 0, "data.end_of_document");
+  leave_out(config.document_ends, "data.document_ends");
   if (!left_out.empty())
     throw UserError(ExitCode::usage, "an exported run cannot hold " + left_out +
                                          ": another framework would train another run; leave it out");

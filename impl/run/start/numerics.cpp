@@ -114,7 +114,7 @@ std::string settled_text(const spec::RunConfig& config) {
 
 attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
                                  const spec::Batch& batch) {
-  const bool documents = config.end_of_document >= 0 && config.sequence_length > 1;
+  const bool documents = spec::has_documents(config) && config.sequence_length > 1;
   const spec::ModelSpec own = spec::tensor_model(model, config.tensor_ranks);
   return {.type = scalar_type(config.dtype),
           .B = batch.micro,

@@ -1,8 +1,10 @@
 #include "impl/run/start/start.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 #include <string>
+#include <system_error>
 
 #include "impl/checkpoint/disk_space.hpp"
 #include "impl/checkpoint/import_weights.hpp"
@@ -49,6 +51,11 @@ spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
 std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   std::vector<checkpoint::DataFile> files;
   for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
+  if (!config.document_ends) return files;
+  for (std::filesystem::path path : config.data_paths)
+    for (const char* ends : {".idx", ".ends"})
+      if (std::error_code none; std::filesystem::exists(path.replace_extension(ends), none))
+        files.push_back(checkpoint::data_file(path.string()));
   return files;
 }
 

@@ -304,7 +304,8 @@ class AssayRecord : public LineReader {
     builder.name(&RunRecord::dtype, text("compute.dtype"));
     real(Setting::learning_rate, highest);
     real(Setting::warmup_steps, number("schedule.warmup_steps"));
-    real(Setting::end_of_document, number("data.end_of_document"));
+    // Which token it is does not matter, but that attention stops.
+    real(Setting::end_of_document, text("data.document_ends") == "on" ? 0.0 : number("data.end_of_document"));
     if (highest && ratio && kind != "constant") real(Setting::learning_rate_min, *highest * *ratio);
     if (kind == "wsd" || kind == "cosine") real(Setting::decay_steps, static_cast<double>(start.steps));
   }

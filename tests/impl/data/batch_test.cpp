@@ -11,7 +11,7 @@ namespace assay::impl::data::batch_test {
 namespace {
 
 // Samples written out in the test.
-class Listed final : public SampleSource {
+class Listed : public SampleSource {
  public:
   explicit Listed(std::vector<std::vector<std::int32_t>> samples) : samples_(std::move(samples)) {}
   std::int64_t samples() const override { return static_cast<std::int64_t>(samples_.size()); }
@@ -47,6 +47,24 @@ TEST(BatchImpl, DocumentsBeginAfterTheirEndTokenAndMayBeEmpty) {
   EXPECT_EQ(batch.document_offsets,
             (std::vector<std::int32_t>{0, 1, 3, 4, 5, 10, 15, 15, 15, 15, 15, 15, 15, 15, 15, 15}));
   EXPECT_EQ(batch.valid_tokens, 15);  // the last token of a document predicts the first of the next
+}
+
+TEST(BatchImpl, DocumentsEndWhereTheDataSaysSo) {
+  struct Ended final : Listed {
+    using Listed::Listed;
+    std::optional<std::vector<std::int64_t>> document_ends(std::int64_t sample) const override {
+      return sample == 0 ? std::vector<std::int64_t>{1, 3} : std::vector<std::int64_t>{};
+    }
+  };
+  const Ended source({{5, 6, 0, 7, 8}, {1, 0, 2, 3, 4}});
+  for (const std::optional<std::int64_t> token :
+       {std::optional<std::int64_t>(), std::optional<std::int64_t>(0)}) {
+    const MicroBatch batch = read_micro_batch(source, std::vector<std::int64_t>{0, 1}, token);
+    EXPECT_EQ(batch.documents, (std::vector<std::int32_t>{0, 1, 1, 2, 0, 0, 0, 0}));
+    EXPECT_EQ(batch.positions, (std::vector<std::int32_t>{0, 0, 1, 0, 0, 1, 2, 3}));
+    EXPECT_EQ(batch.document_offsets, (std::vector<std::int32_t>{0, 1, 3, 4, 8, 8, 8, 8, 8}));
+    EXPECT_EQ(batch.valid_tokens, 8);
+  }
 }
 
 // What documents and positions are for: a token of position p has its p predecessors, and only those, in its

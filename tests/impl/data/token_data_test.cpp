@@ -6,9 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <stdexcept>
 
 #include "tests/impl/data/token_bytes.hpp"
+#include "tests/impl/data/token_formats.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::impl::data::token_data_test {
@@ -53,6 +55,55 @@ TEST(TokenDataImpl, IdsOfUint32ReadAsUint16AreDoubted) {
   EXPECT_EQ(doubt(TokenType::uint32, TokenType::uint32), "none");
   const TokenData zeros({scratch.write("z", std::string(400, '\0'))}, TokenType::uint16, 256, 3);
   EXPECT_FALSE(zeros.doubt()) << "a file of one id";
+}
+
+/// The document ends of T + 1 or fewer tokens each, laid out over samples of T, against a walk over tokens.
+RC_GTEST_PROP(TokenDataImpl, SamplesKnowTheDocumentEndsOfTheirFiles, (unsigned seed)) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % n); };
+  const std::int64_t T = 1 + below(8);
+  const Scratch scratch;
+  std::vector<std::filesystem::path> paths;
+  std::vector<std::vector<bool>> begins;  // of each file and token: whether a document begins there
+  for (const char* name : {"a", "b"}) {
+    std::string ends;
+    std::int64_t tokens = 0;
+    begins.emplace_back();
+    while (tokens <= T || below(6) != 0) {
+      const std::int64_t document = below(2 * T);  // also of no tokens
+      if (document > 0) begins.back().push_back(true);
+      for (std::int64_t t = 1; t < document; ++t) begins.back().push_back(false);
+      ends += tests::number(static_cast<std::uint64_t>(tokens += document), 8);
+    }
+    paths.push_back(scratch.write(std::string(name) + ".bin",
+                                  token_bytes(counting(0, begins.back().size()), TokenType::uint16)));
+    scratch.write(std::string(name) + ".ends", ends);
+  }
+  const TokenData data(paths, TokenType::uint16, 65536, T, {}, true);
+  std::int64_t sample = 0;
+  for (const std::vector<bool>& file : begins)
+    for (std::int64_t first = 0; first + T < std::ssize(file); first += T, ++sample) {
+      std::vector<std::int64_t> expected;
+      for (std::int64_t t = 1; t < T; ++t)
+        if (file[static_cast<std::size_t>(first + t)]) expected.push_back(t);
+      RC_ASSERT(data.document_ends(sample) == expected);
+    }
+  RC_ASSERT(sample == data.samples());
+  RC_ASSERT(!TokenData(paths, TokenType::uint16, 65536, T).document_ends(0));
+}
+
+TEST(TokenDataImpl, AFileThatKnowsNoDocumentEndsIsRefusedWhereTheyAreAskedFor) {
+  const Scratch scratch;
+  const auto path = scratch.write("a.bin", token_bytes(counting(0, 9), TokenType::uint16));
+  const auto open = [&] { TokenData({path}, TokenType::uint16, 100, 3, {}, true); };
+  const auto refused = user_refusal(open);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.says("a.bin") && refused.says("does not say where its documents end"))
+      << refused.message;
+  scratch.write("a.ends", "");
+  EXPECT_EQ(user_refusal(open).code, 65) << "an empty list of ends";
+  scratch.write("a.ends", tests::number(10, 8));
+  EXPECT_EQ(user_refusal(open).code, 65) << "an end beyond the tokens";
 }
 
 // T = 4, micro-batches of 2: every size from none to three batches, byte by byte.

@@ -19,10 +19,11 @@ constexpr std::int64_t one_document = -1, newline = 10;
 
 /// The record of one step of tiny-llama whose HFU is `hfu`. `end_of_document`: nothing when the record does
 /// not say.
-RunRecord record_of(double hfu, std::optional<std::int64_t> end_of_document) {
+RunRecord record_of(double hfu, std::optional<std::int64_t> end_of_document, bool document_ends = false) {
   record::RunStart start = tests::example_start();
   start.flops_per_token = exact_flops(find_model("tiny-llama"), 128).per_token().to_int64();
   if (end_of_document) start.settings.emplace_back("data.end_of_document", *end_of_document);
+  if (document_ends) start.settings.emplace_back("data.document_ends", std::string("on"));
   record::Step step = tests::example_step(1);
   step.mfu = mfu, step.hfu = hfu;
   std::istringstream in(record::to_json(start) + "\n" + record::to_json(step) + "\n");
@@ -44,6 +45,7 @@ TEST(UtilisationSpec, HfuBelowMfuContradictsWhereASequenceIsOneDocument) {
   EXPECT_EQ(below.verdict, Verdict::contradicts);
   ASSERT_EQ(below.causes.size(), 1u);
   EXPECT_EQ(below.causes[0].id, "hfu_below_mfu");
+  EXPECT_EQ(judge("hfu", record_of(0.39, one_document, /*document_ends=*/true)).verdict, Verdict::holds);
 }
 
 TEST(UtilisationSpec, HfuBelowMfuIsWhatDocumentsSkip) {

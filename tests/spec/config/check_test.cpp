@@ -167,6 +167,13 @@ TEST(ConfigSpec, C6RefusesASettingThatWouldNotBeRead) {
       "leave it "
       "out");
   config = RunConfig();
+  config.data_paths = {"a.bin"}, config.sample_sentences = 0, config.document_ends = true;
+  EXPECT_EQ(refusal(config), "");
+  config.end_of_document = 3;
+  EXPECT_EQ(refusal(config),
+            "config_c6: data.document_ends = \"on\" has no effect here: it is read only when data.paths is "
+            "given and data.end_of_document is -1; leave it out");
+  config = RunConfig();
   config.schedule = ScheduleKind::constant;
   EXPECT_EQ(refusal(config), "");
   config.final_lr_ratio = 0.5;

@@ -58,6 +58,7 @@ inline spec::RunConfig draw_config() {
     }
     config.data_dtype = *rc::gen::element<std::string>("", "uint16", "uint32");
     config.end_of_document = *inRange<std::int64_t>(-1, 70000);
+    if (*rc::gen::arbitrary<bool>()) config.end_of_document = -1, config.document_ends = true;
   } else {
     config.grammar_samples = *inRange<std::int64_t>(1, 1'000'000'000'000);
     config.sample_sentences = *inRange<std::int64_t>(0, 1'000'000);

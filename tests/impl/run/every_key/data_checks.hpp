@@ -3,10 +3,12 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "spec/checkpoint/model_file.hpp"
 #include "spec/checkpoint/weight_files.hpp"
+#include "tests/impl/data/token_formats.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
 
 namespace assay::tests::every_key {
@@ -114,6 +116,17 @@ inline std::map<std::string, Check> data_checks() {
       {"data.end_of_document",
        [](Workshop& shop) {
          differ(shop, files_of(shop, {}), {"", "data.end_of_document=7", "data.end_of_document=70"}, losses);
+       }},
+      {"data.document_ends",
+       [](Workshop& shop) {
+         const tests::Scratch beside;
+         const auto tokens = beside.path() / "tokens.bin";
+         std::filesystem::copy_file(shop.tokens, tokens);
+         beside.write("tokens.ends", tests::number(3, 8) + tests::number(70, 8));
+         differ(shop, files_of(shop, {"data.paths=" + tokens.string()}), {"", "data.document_ends=on"},
+                losses);
+         EXPECT_EQ(shop.train(files_of(shop, {"data.document_ends=on"})).code, 2)
+             << "no ends beside that file";
        }},
       {"data.prefetch", prefetch},
       {"data.grammar_samples", changes({}, {"", "data.grammar_samples=3"}, samples_read)},
