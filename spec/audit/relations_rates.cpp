@@ -120,12 +120,14 @@ void compare_rates(const Evidence& e, Comparisons& out) {
     const bool has_mfu = usable(share) && !not_measured(*share);
     any_mfu |= has_mfu;
     const auto &batch = s[F::step_sequences], &length = s[F::step_length];
-    const auto of_step = usable(tokens)                    ? std::optional(wide(*tokens))
-                         : usable(batch) && usable(length) ? std::optional(wide(*batch) * wide(*length))
-                         : e.tokens_per_step               ? e.tokens_per_step
-                                                           : tokens_of_line(e, i);
-    if (usable(tokens) && e.tokens_per_step)
-      add_sample(step_tokens, *tokens, *e.tokens_per_step, static_cast<std::int64_t>(i));
+    const auto of_line =
+        usable(batch) && usable(length) ? std::optional(wide(*batch) * wide(*length)) : std::nullopt;
+    const auto of_step = usable(tokens)      ? std::optional(wide(*tokens))
+                         : of_line           ? of_line
+                         : e.tokens_per_step ? e.tokens_per_step
+                                             : tokens_of_line(e, i);
+    if (const auto& stated = e.tokens_per_step ? e.tokens_per_step : of_line; usable(tokens) && stated)
+      add_sample(step_tokens, *tokens, *stated, static_cast<std::int64_t>(i));
     // What tokens and time make, or a printed number, is `times` as much of another kind.
     const bool timed = usable(seconds) && of_step;
     const auto of_batch = [&](Means& to, const Printed& printed, Interval times) {

@@ -12,6 +12,7 @@
 #include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/phase_times.hpp"
 #include "spec/audit/readers/scan.hpp"
+#include "spec/batch/ramp.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
@@ -126,6 +127,11 @@ class AssayRecord : public LineReader {
     step[Field::phases] = phase_times(line.text, line.number);
     rule_out_numbers(line, builder);
     if (drops_) step[Field::mfu].reset();  // of what was not dropped, which flops_per_token is not
+    if (const auto& number = step[Field::step]; !batch_.ramp.empty() && number && number->value >= 1) {
+      const std::int64_t sequences = sequences_of(batch_, static_cast<std::int64_t>(number->value) - 1);
+      step[Field::step_sequences] = exactly(static_cast<double>(sequences), line.number);
+      step[Field::step_length] = exactly(static_cast<double>(sequence_length_), line.number);
+    }
     peak_.reset();
     if (step[Field::step] && step[Field::memory_peak])
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
@@ -203,12 +209,14 @@ class AssayRecord : public LineReader {
     ++starts_;
     planned_.reset(), peak_.reset();
     drops_ = false;
-    bool ramps = false;
+    batch_ = {.sequences = start.batch.sequences, .ramp = {}};
+    sequence_length_ = start.batch.sequence_length;
     for (const auto& [key, value] : start.settings) {
       if (const auto* factor = std::get_if<double>(&value); factor && key == "experts.capacity")
         drops_ = *factor > 0;
       if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
-        ramps = !stages->empty();
+        for (const std::string& text : *stages)
+          if (const auto stage = ramp_stage(text)) batch_.ramp.push_back(*stage);
     }
     sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
     vocab_ = static_cast<double>(start.vocab);
@@ -220,7 +228,7 @@ class AssayRecord : public LineReader {
       if (number) builder.setting(setting, exactly(*number, line));
     };
     // Of a batch that grows no one number is that of every step.
-    if (!ramps) {
+    if (batch_.ramp.empty()) {
       whole(Setting::sequences, start.batch.sequences);
       whole(Setting::accumulation, start.batch.accumulation);
       whole(Setting::tokens_per_step, start.batch.tokens);
@@ -379,6 +387,8 @@ class AssayRecord : public LineReader {
   bool resumed_ = false;
   std::int64_t skipped_ = 0;    ///< steps
   bool drops_ = false;          ///< choices of experts, by a capacity
+  GlobalBatch batch_;           ///< of the last start
+  std::int64_t sequence_length_ = 0;
   EndOfStart::Sums sums_;       ///< of the steps since the last start
   std::vector<double> losses_;  ///< of the last of them
   double vocab_ = 0;

@@ -84,6 +84,27 @@ TEST(OwnRecordSpec, SeveralStartsOfARunAreNoRivals) {
       << together.differences[0].verdict;
 }
 
+TEST(OwnRecordSpec, StepsInsideARampHaveTheTokensOfTheirStage) {
+  Events events;
+  events.start.batch.sequences = 32, events.start.batch.sequence_length = 128;
+  const auto ramp_of = [&](const std::vector<std::string>& stages) {
+    std::erase_if(events.start.settings, [](const auto& setting) { return setting.first == "batch.ramp"; });
+    events.start.settings.emplace_back("batch.ramp", stages);
+  };
+  const auto tokens_of = [&](std::size_t step, std::int64_t tokens) {
+    events.steps[step].tokens = tokens;
+    events.steps[step].tokens_per_second = static_cast<double>(tokens) / events.steps[step].seconds;
+  };
+  ramp_of({"8:1", "16:1"});
+  tokens_of(0, 8 * 128), tokens_of(1, 16 * 128), tokens_of(2, 32 * 128);
+  EXPECT_EQ(events.judged("step_tokens"), Verdict::holds);
+  ramp_of({"8:1", "24:1"});
+  EXPECT_EQ(events.judged("step_tokens"), Verdict::contradicts);
+  ramp_of({"8:1", "16:1"});
+  tokens_of(1, 20 * 128);
+  EXPECT_EQ(events.judged("step_tokens"), Verdict::contradicts) << "its own rate agrees with it";
+}
+
 TEST(OwnRecordSpec, TensorRanksHaveGpusOfTheirOwn) {
   Events events;
   events.start.tensor_ranks = 2;  // of each of the 2 data-parallel ranks
