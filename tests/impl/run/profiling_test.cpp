@@ -11,43 +11,14 @@
 
 #include "impl/logs/console.hpp"
 #include "impl/metrics/ranges.hpp"
-#include "spec/text/json.hpp"
 #include "tests/impl/run/every_key/workshop.hpp"
+#include "tests/support/trace_ranges.hpp"
 
 namespace assay::impl::run::profiling_test {
 namespace {
 
 namespace fs = std::filesystem;
 using tests::every_key::Workshop;
-
-std::string content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// A complete event of a trace, in microseconds.
-struct Slice {
-  std::string name;
-  double begin = 0, end = 0;
-};
-
-/// Ranges of the program, in order of their begin; of two that begin together the outer one first.
-std::vector<Slice> ranges_of(const std::string& text) {
-  std::vector<Slice> slices;
-  const spec::document::Tree trace = spec::parse_json(text, "trace");
-  const spec::document::Item events = trace.root().at("traceEvents");
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    const spec::document::Item event = events[i];
-    const auto phase = event.find("ph"), category = event.find("cat");
-    if (!phase || phase->text() != "X" || !category || category->text() != "user_annotation") continue;
-    const double begin = event.at("ts").real();
-    slices.push_back({event.at("name").text(), begin, begin + event.at("dur").real()});
-  }
-  std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
-  return slices;
-}
 
 TEST(ProfilingImpl, TheTraceParsesAndItsRangesNest) {
   Workshop shop;
@@ -57,20 +28,9 @@ TEST(ProfilingImpl, TheTraceParsesAndItsRangesNest) {
   const auto& profile = outcome.run.profiles[0];
   ASSERT_TRUE(profile.trace);
   EXPECT_EQ(*profile.trace, "steps-2-3.rank-0.trace.json");
-  const auto slices = ranges_of(content(fs::path(profile.path) / *profile.trace));
-  std::map<std::string, int> names;
-  std::vector<Slice> open;
-  for (const Slice& slice : slices) {
-    ++names[slice.name];
-    while (!open.empty() && open.back().end <= slice.begin + 1e-3) open.pop_back();
-    if (!open.empty()) {
-      EXPECT_LE(slice.end, open.back().end + 1e-2) << slice.name << " in " << open.back().name;
-      EXPECT_TRUE(open.front().name.starts_with("step ")) << slice.name << " in " << open.front().name;
-    } else {
-      EXPECT_TRUE(slice.name.starts_with("step ")) << slice.name;
-    }
-    open.push_back(slice);
-  }
+  const auto threads = tests::trace_ranges(fs::path(profile.path) / *profile.trace);
+  EXPECT_EQ(threads.size(), 1u) << "the trainer's thread";
+  auto names = tests::names_of_nested(threads);
   EXPECT_EQ(names["step 2"], 1);
   EXPECT_EQ(names["step 3"], 1);
   EXPECT_EQ(names.count("step 1") + names.count("step 4"), 0u);
