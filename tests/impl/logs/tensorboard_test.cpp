@@ -3,7 +3,7 @@
 // by tests/cli/tensorboard_test.cpp.
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <map>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -120,6 +120,12 @@ TEST(TensorboardImpl, UnitsAreWrittenOnceATag) {
   EXPECT_FALSE(has_units(messages.at(4)));
 }
 
+std::map<std::string, double> values_of(const Curves& curves) {
+  std::map<std::string, double> values;
+  for (const Scalar& scalar : curves.scalars) EXPECT_TRUE(values.emplace(scalar.tag, scalar.value).second);
+  return values;
+}
+
 TEST(TensorboardImpl, EveryNumberOfAStepHasItsCurve) {
   Step step = tests::example_step(7);
   step.loss = 2, step.learning_rate = 3, step.gradient_norm = 4, step.tokens_per_second = 5, step.mfu = 0.25;
@@ -133,41 +139,55 @@ TEST(TensorboardImpl, EveryNumberOfAStepHasItsCurve) {
                  .checkpoint = 7,
                  .other = 8};
   step.sources = {{.name = "web", .tokens = 96, .valid_tokens = 90, .loss = 2.5, .epochs = 0.25}};
+  step.z_loss = 10, step.clip_coefficient = 0.5;
+  step.balance_loss = 11, step.router_z_loss = 12, step.load_balance_worst = 13, step.load_balance_mean = 14;
+  step.router_entropy = 15, step.dropped_choices = 0.125;
   const Curves curves = curves_of(step);
   EXPECT_EQ(curves.step, 7);
-  const auto value = [&](const std::string& tag) {
-    double found = NAN;
-    for (const Scalar& scalar : curves.scalars)
-      if (scalar.tag == tag) found = scalar.value;
-    return found;
-  };
-  EXPECT_EQ(value("loss/training"), 2);
-  EXPECT_EQ(value("optimizer/learning_rate"), 3);
-  EXPECT_EQ(value("optimizer/gradient_norm"), 4);
-  EXPECT_EQ(value("speed/tokens_per_second"), 5);
-  EXPECT_EQ(value("speed/mfu"), 25);
-  EXPECT_EQ(value("speed/hfu"), 50);
-  EXPECT_EQ(value("memory/resident"), 3);
-  EXPECT_EQ(value("memory/device_peak"), 5);
-  EXPECT_EQ(value("time/step"), 9);
-  EXPECT_EQ(value("sources/web/loss"), 2.5);
-  EXPECT_EQ(value("sources/web/tokens"), 96);
-  EXPECT_EQ(value("sources/web/epochs"), 0.25);
-  const char* const phases[] = {"data_wait", "forward", "backward",   "reduce",
-                                "clip",      "update",  "checkpoint", "other"};
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(value(std::string("time/") + phases[i]), i + 1) << phases[i];
+  EXPECT_EQ(values_of(curves), (std::map<std::string, double>{{"loss/training", 2},
+                                                              {"loss/z_loss", 10},
+                                                              {"optimizer/learning_rate", 3},
+                                                              {"optimizer/gradient_norm", 4},
+                                                              {"optimizer/clip_coefficient", 0.5},
+                                                              {"speed/tokens_per_second", 5},
+                                                              {"speed/mfu", 25},
+                                                              {"speed/hfu", 50},
+                                                              {"memory/resident", 3},
+                                                              {"memory/device_peak", 5},
+                                                              {"time/step", 9},
+                                                              {"time/data_wait", 1},
+                                                              {"time/forward", 2},
+                                                              {"time/backward", 3},
+                                                              {"time/reduce", 4},
+                                                              {"time/clip", 5},
+                                                              {"time/update", 6},
+                                                              {"time/checkpoint", 7},
+                                                              {"time/other", 8},
+                                                              {"sources/web/loss", 2.5},
+                                                              {"sources/web/tokens", 96},
+                                                              {"sources/web/epochs", 0.25},
+                                                              {"router/balance_loss", 11},
+                                                              {"router/z_loss", 12},
+                                                              {"router/load_worst", 13},
+                                                              {"router/load_mean", 14},
+                                                              {"router/entropy", 15},
+                                                              {"router/dropped", 12.5}}));
 }
 
-TEST(TensorboardImpl, AValidationHasItsCurves) {
+TEST(TensorboardImpl, ValidationsAndSkipsHaveTheirCurves) {
   Validation validation;
   validation.step = 10, validation.loss = 2.5, validation.perplexity = 12, validation.bits_per_byte = 0.75;
+  validation.seconds = 1.5;
   const Curves curves = curves_of(validation);
   EXPECT_EQ(curves.step, 10);
-  ASSERT_GE(curves.scalars.size(), 3u);
-  EXPECT_EQ(curves.scalars[0].tag, "loss/validation");
-  EXPECT_EQ(curves.scalars[0].value, 2.5);
-  EXPECT_EQ(curves.scalars[2].tag, "validation/bits_per_byte");
-  EXPECT_EQ(curves.scalars[2].value, 0.75);
+  EXPECT_EQ(values_of(curves), (std::map<std::string, double>{{"loss/validation", 2.5},
+                                                              {"validation/perplexity", 12},
+                                                              {"validation/bits_per_byte", 0.75},
+                                                              {"validation/seconds", 1.5}}));
+  SkippedStep skipped;
+  skipped.step = 4, skipped.skipped = 2;
+  EXPECT_EQ(curves_of(skipped).step, 4);
+  EXPECT_EQ(values_of(curves_of(skipped)), (std::map<std::string, double>{{"optimizer/skipped_steps", 2}}));
 }
 
 TEST(TensorboardImpl, AFolderThatTakesNoFileIsAnErrorThatSaysSo) {
