@@ -44,12 +44,8 @@ std::int64_t sequences_before(const GlobalBatch& batch, std::int64_t step) {
 }
 
 GlobalBatch changed_at(const GlobalBatch& before, std::int64_t step, std::int64_t sequences) {
-  GlobalBatch after{.sequences = sequences};
-  for (const RampStage& stage : before.ramp) {
-    const std::int64_t steps = std::min(step, stage.steps);
-    if (steps > 0) after.ramp.push_back({stage.sequences, steps});
-    step -= steps;
-  }
+  GlobalBatch after{.sequences = sequences, .ramp = before.ramp};
+  for (const RampStage& stage : before.ramp) step -= stage.steps;
   if (step > 0) after.ramp.push_back({before.sequences, step});
   return after;
 }

@@ -29,7 +29,8 @@ std::int64_t sequences_of(const GlobalBatch& batch, std::int64_t step);
 /// ramp_c1 (2^63 or more).
 std::int64_t sequences_before(const GlobalBatch& batch, std::int64_t step);
 
-/// The batch that goes on with `sequences` from step `step` on, and was `before` until then.
+/// The batch of a run whose final one is changed at step `step`: `before` until then and to the end of its
+/// ramp, `sequences` behind both.
 GlobalBatch changed_at(const GlobalBatch& before, std::int64_t step, std::int64_t sequences);
 
 /// "32:1000".

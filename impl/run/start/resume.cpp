@@ -186,8 +186,9 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     spec::RunConfig ramped = config;
     ramped.ramp = changes.batch->ramp;
     const spec::Key& ramp = *spec::find_key("batch.ramp");
-    changes.settings.push_back(
-        {.name = ramp.name, .before = ramp.get(before), .now = ramp.get(ramped), .asked = true});
+    if (ramped.ramp != before.ramp)
+      changes.settings.push_back(
+          {.name = ramp.name, .before = ramp.get(before), .now = ramp.get(ramped), .asked = true});
   }
   if (asked("batch.ramp") && spec::sequences_before(spec::global_batch(config), then.step) !=
                                  spec::sequences_before(spec::global_batch(before), then.step))

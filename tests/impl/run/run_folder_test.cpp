@@ -223,6 +223,20 @@ TEST_F(RunFolderImpl, AChangedBatchKeepsThatOfTheStepsThatAreDone) {
   EXPECT_EQ(changes.settings[1].now, spec::Value(std::vector<std::string>{"8:2", "16:3"}));
 }
 
+TEST_F(RunFolderImpl, InsideARampTheFinalBatchIsChangedAlone) {
+  const spec::RunConfig before =
+      spec::load("", {"batch.sequences=16", "batch.ramp=4:3,8:4", "train.steps=9"});
+  const checkpoint::State state{
+      .step = 5, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<checkpoint::DataFile>{}};
+  const std::string path = saved("a", state);
+  Request request(before);
+  request.config.sequences = 64;
+  request.changes = {"batch.sequences"};
+  const ResumeChanges changes = refuse_other_settings(request, {}, state, path);
+  EXPECT_EQ(*changes.batch, (spec::GlobalBatch{64, {{4, 3}, {8, 4}}}));
+  EXPECT_EQ(changes.settings.size(), 1u) << "the ramp stays";
+}
+
 TEST_F(RunFolderImpl, AnotherRampKeepsThePlaceInTheData) {
   const spec::RunConfig before = spec::load("", {"batch.sequences=16", "batch.ramp=8:2", "train.steps=9"});
   const checkpoint::State state{

@@ -35,13 +35,17 @@ RC_GTEST_PROP(RampSpec, ThePositionIsTheSumOfTheStepsBefore, ()) {
   }
 }
 
-RC_GTEST_PROP(RampSpec, AChangeLeavesTheStepsThatAreDone, ()) {
+RC_GTEST_PROP(RampSpec, AChangeLeavesTheStepsThatAreDoneAndTheStagesToCome, ()) {
   const GlobalBatch before = draw_batch();
   const auto at = *rc::gen::inRange<std::int64_t>(0, 60), sequences = *rc::gen::inRange<std::int64_t>(1, 50);
   const GlobalBatch after = changed_at(before, at, sequences);
-  for (std::int64_t step = 0; step < at; ++step)
+  std::int64_t final = at;
+  for (std::int64_t step = 0; const RampStage& stage : before.ramp)
+    final = std::max(final, step += stage.steps);
+  for (std::int64_t step = 0; step < final; ++step)
     RC_ASSERT(sequences_of(after, step) == sequences_of(before, step));
-  for (std::int64_t step = at; step < at + 20; ++step) RC_ASSERT(sequences_of(after, step) == sequences);
+  for (std::int64_t step = final; step < final + 20; ++step)
+    RC_ASSERT(sequences_of(after, step) == sequences);
 }
 
 TEST(RampSpec, C1RefusesAPositionThatIsNoNumber) {
