@@ -36,15 +36,6 @@ std::string setting(const RunStart& start, const std::string& name) {
   return "";
 }
 
-std::vector<spec::RampStage> ramp_of(const RunStart& start) {
-  std::vector<spec::RampStage> ramp;
-  for (const auto& [key, value] : start.settings)
-    if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
-      for (const std::string& text : *stages)
-        if (const auto stage = spec::ramp_stage(text)) ramp.push_back(*stage);
-  return ramp;
-}
-
 std::string hardware(const RunStart& start) {
   std::string text = start.cpu + ", " + plural(start.cores, "core") + ", " + spec::bytes(start.memory_bytes);
   if (!start.gpus.empty())
@@ -96,9 +87,8 @@ std::string of_all(std::int64_t part, std::int64_t all) {
 
 std::string banner(const RunStart& start, bool unicode) {
   const Batch& batch = start.batch;
-  const std::vector<spec::RampStage> ramp = ramp_of(start);
-  const Count run_tokens =
-      Count(spec::sequences_before({batch.sequences, ramp}, start.steps)) * batch.sequence_length;
+  const spec::GlobalBatch global = spec::record::global_batch(start);
+  const Count run_tokens = Count(spec::sequences_before(global, start.steps)) * batch.sequence_length;
   std::string out = "assay " + start.version + ": training " + start.model + "\n\n";
   out +=
       row("model", grouped(start.parameters) + " parameters, vocabulary of " + plural(start.vocab, "token"));
@@ -108,9 +98,9 @@ std::string banner(const RunStart& start, bool unicode) {
                           " = " + grouped(batch.tokens) + " tokens per step");
   out += row("", "made of " + plural(batch.micro, "sequence") + " per micro-batch x " +
                      plural(batch.accumulation, "micro-batch") + " x " + where(start));
-  if (!ramp.empty()) {
+  if (!global.ramp.empty()) {
     std::string stages;
-    for (const spec::RampStage& stage : ramp)
+    for (const spec::RampStage& stage : global.ramp)
       stages += (stages.empty() ? "" : ", then ") + plural(stage.sequences, "sequence") + " for " +
                 plural(stage.steps, "step");
     out += row("", "after a ramp: " + stages);
@@ -142,7 +132,7 @@ std::string banner(const RunStart& start, bool unicode) {
   else
     out += row("first loss",
                "not expected: a step of " +
-                   grouped(spec::sequences_of({batch.sequences, ramp}, 0) * batch.sequence_length) +
+                   grouped(spec::sequences_of(global, 0) * batch.sequence_length) +
                    " tokens is too long to read before this is printed");
   const std::string folder = setting(start, "run.directory");
   if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");

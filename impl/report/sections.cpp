@@ -209,7 +209,10 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   Table table(runs);
   table.row("model", [](const Run& run) { return run.start.model; });
   table.row("parameters", [](const Run& run) { return grouped(run.start.parameters); });
-  table.row("tokens per step", [](const Run& run) { return grouped(run.start.batch.tokens); });
+  table.row("tokens per step", [](const Run& run) {
+    return grouped(run.start.batch.tokens) +
+           (spec::record::global_batch(run.start).ramp.empty() ? "" : ", after a ramp");
+  });
   table.row("ranks", [](const Run& run) {
     const std::int64_t data = run.start.batch.ranks, tensor = run.start.tensor_ranks.value_or(1);
     return grouped(data * tensor) + (tensor > 1 ? ", " + spec::data_ranks_text(data, tensor) : "") +
@@ -313,12 +316,19 @@ std::string batch_arithmetic(const std::vector<NamedRun>& runs) {
   std::string out = "<section>\n<h2>Batch arithmetic</h2>\n";
   for (const NamedRun& named : runs) {
     const Batch& b = named.run.start.batch;
-    const Count all = Count(b.tokens) * named.run.start.steps;
+    const spec::GlobalBatch global = spec::record::global_batch(named.run.start);
+    const std::int64_t steps = named.run.start.steps;
+    const Count all = Count(spec::sequences_before(global, steps)) * b.sequence_length;
+    std::string stages;
+    for (const spec::RampStage& stage : global.ramp)
+      stages += (stages.empty() ? "" : ", ") + counted(stage.steps, "step", "steps") + " of " +
+                counted(stage.sequences, "sequence", "sequences");
     out += heading(named, runs) + "<p>" + counted(b.micro, "sequence", "sequences") + " per micro-batch × " +
            counted(b.accumulation, "micro-batch", "micro-batches") + " × " +
            spec::data_ranks_text(b.ranks, named.run.start.tensor_ranks.value_or(1)) + " = <b>" +
            grouped(b.sequences) + " sequences</b> per step; × " + grouped(b.sequence_length) +
-           " tokens = <b>" + grouped(b.tokens) + " tokens</b> per step; × " + grouped(named.run.start.steps) +
+           " tokens = <b>" + grouped(b.tokens) + " tokens</b> per step" +
+           (stages.empty() ? "; × " : ", after a ramp of " + stages + "; in all ") + grouped(steps) +
            " steps = " + grouped(all) + " tokens.</p>\n<p>" + grouped(named.run.start.flops_per_token) +
            " FLOPs per token, forward and backward; " +
            spec::si((all * named.run.start.flops_per_token).to_double(), "FLOP") + " in all.</p>\n";

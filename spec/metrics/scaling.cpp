@@ -39,12 +39,13 @@ record::Step median_step(const record::Run& run, std::int64_t skip) {
 ScalingRow row_of(const record::Run& run, const record::Step& step) {
   std::set<std::string> hosts;
   for (const record::RankPlacement& placement : run.start.ranks) hosts.insert(placement.host);
+  const std::int64_t sequences = sequences_of(record::global_batch(run.start), step.step - 1);
   ScalingRow row{.ranks = static_cast<std::int64_t>(run.start.ranks.size()),
                  .tensor_ranks = run.start.tensor_ranks.value_or(1),
                  .hosts = static_cast<std::int64_t>(hosts.size()),
                  .layout = run.start.layout ? run.start.layout->data : "replicate",
-                 .sequences = run.start.batch.sequences,
-                 .accumulation = run.start.batch.accumulation,
+                 .sequences = sequences,
+                 .accumulation = run.start.batch.accumulation * sequences / run.start.batch.sequences,
                  .step_seconds = step.seconds,
                  .mfu = step.mfu};
   if (row.ranks == 1) row.gpu = run.start.ranks.front().gpu.value_or("");

@@ -61,6 +61,15 @@ Run assemble(const std::vector<Event>& events) {
   return assembler.run;
 }
 
+GlobalBatch global_batch(const RunStart& start) {
+  GlobalBatch batch{.sequences = start.batch.sequences};
+  for (const auto& [key, value] : start.settings)
+    if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
+      for (const std::string& text : *stages)
+        if (const auto stage = ramp_stage(text)) batch.ramp.push_back(*stage);
+  return batch;
+}
+
 double gap_closed(double loss, double floor, std::int64_t vocab) {
   const double uniform = std::log(static_cast<double>(vocab));
   // record_c2

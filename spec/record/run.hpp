@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "spec/batch/ramp.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::spec::record {
@@ -27,6 +28,9 @@ struct Run {
 /// Domain: `events` starts with a run_start (read_events ensures it). A resume drops the steps after the one
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
+
+/// The global batch of a start, with its ramp, as its settings say it.
+GlobalBatch global_batch(const RunStart& start);
 
 /// Fraction of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the
 /// floor. Unit of the losses: [nats per token]. Domain: floor < log V. Errors: SpecError record_c2 otherwise.

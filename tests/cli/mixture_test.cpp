@@ -47,6 +47,14 @@ TEST_F(MixtureProgram, IsInTheRecordWithItsRampAndSurvivesAResumeInTheMiddle) {
   EXPECT_EQ(whole.steps[0].tokens, 128);
   EXPECT_EQ(whole.steps[2].tokens, 2 * 128);
   EXPECT_EQ(whole.steps[5].tokens, 4 * 128);
+  std::ifstream page(folder("whole") + "/report.html");
+  const std::string report{std::istreambuf_iterator<char>(page), {}};
+  EXPECT_NE(report.find(", after a ramp of 2 steps of 1 sequence, 3 steps of 2 sequences; in all 8 steps = "
+                        "2,560 tokens"),
+            std::string::npos)
+      << "128 x (2 x 1 + 3 x 2 + 3 x 4)";
+  const auto audited = tests::assay({"audit", folder("whole")});
+  EXPECT_EQ(audited.code, 0) << audited.output;
   ASSERT_EQ(train("parts", words + " checkpoint.every=4").code, 0);
   std::filesystem::remove_all(folder("parts") + "/checkpoints/step_00000008");
   ASSERT_EQ(tests::shell(tests::assay_path() + " resume " + folder("parts"), 120).code, 0);

@@ -12,7 +12,6 @@
 #include "spec/audit/readers/null_losses.hpp"
 #include "spec/audit/readers/phase_times.hpp"
 #include "spec/audit/readers/scan.hpp"
-#include "spec/batch/ramp.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
@@ -209,14 +208,11 @@ class AssayRecord : public LineReader {
     ++starts_;
     planned_.reset(), peak_.reset();
     drops_ = false;
-    batch_ = {.sequences = start.batch.sequences, .ramp = {}};
+    batch_ = record::global_batch(start);
     sequence_length_ = start.batch.sequence_length;
     for (const auto& [key, value] : start.settings) {
       if (const auto* factor = std::get_if<double>(&value); factor && key == "experts.capacity")
         drops_ = *factor > 0;
-      if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
-        for (const std::string& text : *stages)
-          if (const auto stage = ramp_stage(text)) batch_.ramp.push_back(*stage);
     }
     sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
     vocab_ = static_cast<double>(start.vocab);

@@ -48,6 +48,16 @@ TEST(ScalingSpec, TheExampleOfThePage) {
   EXPECT_NEAR(rows[1].lost_fixed, 0, 1e-15);
 }
 
+TEST(ScalingSpec, ARowIsOfItsStepsStageOfTheRamp) {
+  auto run = run_of(1, {step_of(1, 100, {.forward = 0.3}), step_of(2, 200, {.forward = 0.7})});
+  run.start.batch.sequences = 8, run.start.batch.accumulation = 4;
+  run.start.settings.emplace_back("batch.ramp", std::vector<std::string>{"4:1"});
+  const auto rows = scaling_table({run}, 0);
+  EXPECT_EQ(rows[0].sequences, 4) << "of two steps the faster one, which is the first";
+  EXPECT_EQ(rows[0].accumulation, 2);
+  EXPECT_EQ(scaling_table({run}, 1)[0].sequences, 8);
+}
+
 TEST(ScalingSpec, TensorRanksAreRanks) {
   auto two = run_of(2, {step_of(1, 100, {.forward = 1})}),
        four = run_of(4, {step_of(1, 160, {.forward = 1})});
@@ -55,7 +65,7 @@ TEST(ScalingSpec, TensorRanksAreRanks) {
   two.start.tensor_ranks = four.start.tensor_ranks = 2;
   const auto rows = scaling_table({two, four}, 0);
   EXPECT_EQ(rows[1].ranks, 4);
-  // TR EXPECT_EQ(rows[1].tensor_ranks, 2);
+  EXPECT_EQ(rows[1].tensor_ranks, 2);
   EXPECT_DOUBLE_EQ(rows[0].tokens_per_second_of_rank, 50);
   EXPECT_DOUBLE_EQ(rows[1].tokens_per_second_of_rank, 40);
   EXPECT_DOUBLE_EQ(rows[1].efficiency, 0.8);
