@@ -75,19 +75,27 @@ std::int64_t largest_decoder_block(const spec::Partition& partition) {
   return most;
 }
 
-std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int64_t element,
-                                     std::int64_t most_bytes) {
+std::vector<std::int64_t> swept_mebibytes(at::Device device) {
+  if (device.is_cuda()) return {1, 4, 16, 64, 256, 1024};
+  return {1, 16};
+}
+
+std::vector<BufferSize> buffer_sizes(Collective collective, const spec::Partition& partition,
+                                     std::int64_t element, std::int64_t most_bytes,
+                                     const std::vector<std::int64_t>& mebibytes) {
   const std::int64_t unit = partition.ranks * spec::shard_alignment, last = partition.inventory.blocks - 1,
                      most = most_bytes / element / unit * unit;
   if (most < 1) throw std::invalid_argument("no buffer of " + std::to_string(most_bytes) + " bytes");
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(last);
   std::vector<BufferSize> sizes;
-  for (const std::int64_t mebi : {1, 16})
+  for (const std::int64_t mebi : mebibytes)
     sizes.push_back({std::to_string(mebi) + " MiB", multiple_from((mebi << 20) / element, unit)});
-  sizes.push_back({"decoder block", largest_decoder_block(partition)});
-  sizes.push_back(embedding > head ? BufferSize{"embedding block", embedding}
-                                   : BufferSize{"head block", head});
-  sizes.push_back({"all parameters", partition.inventory.flat_size});
+  if (collective != Collective::all_to_all) {
+    sizes.push_back({"decoder block", largest_decoder_block(partition)});
+    sizes.push_back(embedding > head ? BufferSize{"embedding block", embedding}
+                                     : BufferSize{"head block", head});
+    sizes.push_back({"all parameters", partition.inventory.flat_size});
+  }
   for (BufferSize& size : sizes)
     if (size.elements > most) size = {"part of " + size.name, most};
   std::stable_sort(sizes.begin(), sizes.end(),
@@ -96,7 +104,8 @@ std::vector<BufferSize> buffer_sizes(const spec::Partition& partition, std::int6
 }
 
 Dtype element_dtype(Collective collective, Dtype compute) {
-  return collective != Collective::all_gather && compute == Dtype::bf16 ? Dtype::f32 : compute;
+  const bool sums = collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+  return sums && compute == Dtype::bf16 ? Dtype::f32 : compute;
 }
 
 std::function<Communicator::Ticket()> collective_call(Communicator& communicator, Collective collective,
@@ -110,6 +119,13 @@ std::function<Communicator::Ticket()> collective_call(Communicator& communicator
       return [&communicator, whole, shard] { return communicator.begin_reduce_scatter_sum(whole, shard); };
     case Collective::all_gather:
       return [&communicator, whole, shard] { return communicator.begin_all_gather(shard, whole); };
+    case Collective::all_to_all: {
+      const std::vector<std::int64_t> parts(static_cast<std::size_t>(communicator.size()), part);
+      const at::Tensor received = at::zeros_like(whole);
+      return [&communicator, whole, received, parts] {
+        return communicator.begin_all_to_all(whole, parts, received, parts);
+      };
+    }
   }
   throw std::invalid_argument("not a collective");
 }
@@ -151,7 +167,8 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
   const spec::Partition partition = spec::partition(spec::inventory(plan.setting.model), communicator.size());
   const std::int64_t most = buffer_room(plan, communicator);
   const auto sizes = [&](Collective collective) {
-    return buffer_sizes(partition, element_bytes(element_dtype(collective, plan.setting.dtype)), most);
+    return buffer_sizes(collective, partition, element_bytes(element_dtype(collective, plan.setting.dtype)),
+                        most, swept_mebibytes(plan.device));
   };
   std::int64_t bytes = 0;
   for (const Collective collective : spec::metrics::collectives)

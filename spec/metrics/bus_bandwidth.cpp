@@ -17,6 +17,8 @@ std::string_view to_string(Collective collective) {
       return "reduce_scatter";
     case Collective::all_gather:
       return "all_gather";
+    case Collective::all_to_all:
+      return "all_to_all";
   }
   throw std::invalid_argument("not a collective");
 }

@@ -7,13 +7,13 @@
 
 namespace assay::spec::metrics {
 
-enum class Collective { all_reduce, reduce_scatter, all_gather };
+enum class Collective { all_reduce, reduce_scatter, all_gather, all_to_all };
 inline constexpr Collective collectives[] = {Collective::all_reduce, Collective::reduce_scatter,
-                                             Collective::all_gather};
+                                             Collective::all_gather, Collective::all_to_all};
 std::string_view to_string(Collective collective);  ///< "all_reduce"
 
-/// Bytes of the whole buffer over the seconds of the collective. [B/s]
-/// Errors: SpecError bus_bandwidth_c2 (bytes or seconds not positive and finite).
+/// Bytes of the whole buffer, of an all_to_all what a rank sends, itself included, over the seconds of the
+/// collective. [B/s] Errors: SpecError bus_bandwidth_c2 (bytes or seconds not positive and finite).
 double algorithm_bandwidth(const Count& bytes, double seconds);
 
 /// Least fraction of the whole buffer that every rank sends: 2(n-1)/n in an all_reduce, else (n-1)/n. Errors:

@@ -131,13 +131,13 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
   const auto elements = elements_of(partition);
   std::map<std::string, int> seen;
   const auto rows = root.at("rows");
-  ASSERT_EQ(rows.size(), 15u);
+  ASSERT_EQ(rows.size(), 3u * 5 + 2);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string collective = rows[i].at("collective").text(), size = rows[i].at("size").text();
     ++seen[collective], ++seen[size];
-    const bool gathers = collective == "all_gather";
-    EXPECT_EQ(rows[i].at("dtype").text(), gathers ? "bf16" : "f32");
-    const std::int64_t bytes = rows[i].at("bytes").integer(), element = gathers ? 2 : 4;
+    const bool sums = collective == "all_reduce" || collective == "reduce_scatter";
+    EXPECT_EQ(rows[i].at("dtype").text(), sums ? "f32" : "bf16");
+    const std::int64_t bytes = rows[i].at("bytes").integer(), element = sums ? 4 : 2;
     const std::int64_t mebibytes = size == "1 MiB" ? 1 : 16;
     EXPECT_EQ(bytes, elements.contains(size) ? elements.at(size) * element : mebibytes << 20) << size;
     const double seconds = rows[i].at("seconds").real();
@@ -149,8 +149,9 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
     EXPECT_NEAR(rows[i].at("bus_bytes_per_s").real(), bus, 1e-12 * bus);
   }
   for (const char* name : {"all_reduce", "reduce_scatter", "all_gather"}) EXPECT_EQ(seen[name], 5) << name;
-  for (const char* name : {"1 MiB", "16 MiB", "decoder block", "all parameters"})
-    EXPECT_EQ(seen[name], 3) << name;
+  EXPECT_EQ(seen["all_to_all"], 2);
+  for (const char* name : {"decoder block", "all parameters"}) EXPECT_EQ(seen[name], 3) << name;
+  for (const char* name : {"1 MiB", "16 MiB"}) EXPECT_EQ(seen[name], 4) << name;
   // A step of zero1 scatters and gathers all parameters once: the sizes are those of its volume.
   const auto zero1 = spec::layout_of(spec::DataParallel::zero1, 2);
   const auto volume = spec::step_volume(zero1, partition, {.gradient_bytes = 4, .weight_bytes = 2}).shard;
@@ -161,7 +162,7 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
 TEST_F(CollectivesProgram, OneRankPrintsForAll) {
   const auto outcome = ceilings("--device cpu --model tiny-qwen3 --repeats 1");
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
-  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 15 + 1) << outcome.output;
+  EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 17 + 1) << outcome.output;
   expect_word(outcome.output, "collectives of 2 ranks on 1 host by mpi, each on CPU");
   expect_word(outcome.output, "what collectives cost GEMMs is measured on GPUs");
 }

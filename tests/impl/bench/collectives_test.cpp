@@ -27,8 +27,10 @@ RC_GTEST_PROP(BenchCollectivesImplProperty, SizesAreThoseOfThePartitionWithinThe
                      element = *rc::gen::element<std::int64_t>(2, 4, 8),
                      most = *rc::gen::inRange<std::int64_t>(ranks * 64 * element, std::int64_t{1} << 26);
   const spec::Partition partition = spec::partition(spec::inventory(model), ranks);
-  const auto sizes = buffer_sizes(partition, element, most);
-  RC_ASSERT(sizes.size() == 5u);
+  const auto collective =
+      *rc::gen::element(Collective::all_reduce, Collective::all_gather, Collective::all_to_all);
+  const auto sizes = buffer_sizes(collective, partition, element, most, {1, 16});
+  RC_ASSERT(sizes.size() == (collective == Collective::all_to_all ? 2u : 5u));
   std::int64_t last = 0;
   for (const BufferSize& size : sizes) {
     RC_ASSERT(size.elements > 0);
@@ -70,6 +72,7 @@ TEST(BenchCollectivesImpl, GradientsAreSummedInFp32BesideBf16Weights) {
   EXPECT_EQ(element_dtype(Collective::all_reduce, Dtype::bf16), Dtype::f32);
   EXPECT_EQ(element_dtype(Collective::reduce_scatter, Dtype::bf16), Dtype::f32);
   EXPECT_EQ(element_dtype(Collective::all_gather, Dtype::bf16), Dtype::bf16);
+  EXPECT_EQ(element_dtype(Collective::all_to_all, Dtype::bf16), Dtype::bf16);
   EXPECT_EQ(element_dtype(Collective::reduce_scatter, Dtype::f64), Dtype::f64);
 }
 
@@ -90,6 +93,8 @@ TEST(BenchCollectivesImpl, EachCallIsTheCollectiveOfItsName) {
       const auto own = 2 * static_cast<std::size_t>(world.rank());
       if (collective == Collective::all_gather) {
         EXPECT_EQ(all, (std::vector<float>{1, 1, 2, 2, 3, 3}));
+      } else if (collective == Collective::all_to_all) {
+        EXPECT_EQ(all, std::vector<float>(6, static_cast<float>(world.rank() + 1))) << "what was sent";
       } else {
         EXPECT_EQ(all[own], 6) << to_string(collective);
       }
@@ -124,7 +129,7 @@ TEST(BenchCollectivesImpl, EveryRankGetsTheSameRows) {
     seen.push_back(std::move(rows));
   });
   ASSERT_EQ(seen.size(), 3u);
-  ASSERT_EQ(seen[0].size(), 15u);
+  ASSERT_EQ(seen[0].size(), 17u) << "five of what moves parameters, two all-to-alls";
   for (const auto& rows : seen)
     for (std::size_t i = 0; i < rows.size(); ++i) {
       EXPECT_EQ(rows[i].seconds, seen[0][i].seconds);

@@ -19,18 +19,21 @@ TEST(BusBandwidthSpec, TheExampleOfThePage) {
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::all_reduce, bytes, 2e-3, 4), 300e9);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::reduce_scatter, bytes, 2e-3, 4), 150e9);
   EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::all_gather, bytes, 2e-3, 4), 150e9);
+  EXPECT_DOUBLE_EQ(bus_bandwidth(Collective::all_to_all, bytes, 2e-3, 4), 150e9);
 }
 
 TEST(BusBandwidthSpec, TwoRanksSendHalfOfWhatIsGatheredAndAllOfWhatIsSummed) {
   EXPECT_EQ(bus_factor(Collective::all_reduce, 2), 1);
   EXPECT_EQ(bus_factor(Collective::reduce_scatter, 2), 0.5);
   EXPECT_EQ(bus_factor(Collective::all_gather, 2), 0.5);
+  EXPECT_EQ(bus_factor(Collective::all_to_all, 2), 0.5);
 }
 
 TEST(BusBandwidthSpec, NamesAreThoseOfTheLibrary) {
   EXPECT_EQ(to_string(Collective::all_reduce), "all_reduce");
   EXPECT_EQ(to_string(Collective::reduce_scatter), "reduce_scatter");
   EXPECT_EQ(to_string(Collective::all_gather), "all_gather");
+  EXPECT_EQ(to_string(Collective::all_to_all), "all_to_all");
 }
 
 struct Drawn {
@@ -50,7 +53,8 @@ Volume volume_of(Collective collective, std::int64_t bytes) {
   Volume volume;
   (collective == Collective::all_reduce       ? volume.all_reduce
    : collective == Collective::reduce_scatter ? volume.reduce_scatter
-                                              : volume.all_gather) = Count(bytes);
+   : collective == Collective::all_gather     ? volume.all_gather
+                                              : volume.all_to_all) = Count(bytes);
   return volume;
 }
 
