@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <thread>
@@ -103,11 +104,13 @@ class Run {
  private:
   /// Nothing is written.
   int say_complete() const {
+    const std::filesystem::path run = std::filesystem::path(start_.resume->path).parent_path().parent_path();
+    const std::string into = run == config_.directory ? "" : " --into " + config_.directory;
     if (communicator_.rank() == 0)
       std::cerr << start_.resume->path << ": this run is complete: step " << start_.resume->state.step
                 << " of " << config_.steps << " is done; nothing was trained or written\n"
                 << "to go on, give it more steps: train.steps=" << 2 * config_.steps << ", or `assay resume "
-                << config_.directory << " --change train.steps=" << 2 * config_.steps
+                << run.string() << " --change train.steps=" << 2 * config_.steps << into
                 << "` (the learning rate then follows the longer schedule)" << std::endl;
     return static_cast<int>(ExitCode::done);
   }

@@ -123,6 +123,16 @@ TEST_F(Resume, ABranchGoesOnInAFolderOfItsOwn) {
   EXPECT_EQ(tests::assay({"resume", checkpoint(4), "--into", folder("branch")}).code, 2) << "it holds a run";
 }
 
+TEST_F(Resume, ABranchOfACompleteRunNamesTheCommandThatMakesIt) {
+  const auto complete = tests::assay({"resume", folder("run"), "--into", folder("branch")});
+  EXPECT_EQ(complete.code, 0);
+  EXPECT_FALSE(fs::exists(folder("branch")));
+  EXPECT_NE(complete.messages.find("`assay resume " + folder("run") + " --change train.steps=12 --into " +
+                                   folder("branch") + "`"),
+            std::string::npos)
+      << complete.messages;
+}
+
 TEST_F(Resume, WhatCannotGoOnIsRefusedInOneLine) {
   for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
            {{"resume"}, 2},
