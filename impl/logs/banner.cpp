@@ -36,6 +36,17 @@ std::string setting(const RunStart& start, const std::string& name) {
   return "";
 }
 
+/// Where attention stops within a sequence; empty: nowhere.
+std::string documents(const RunStart& start) {
+  if (setting(start, "data.document_ends") == "on")
+    return "attention stays within documents, which end where the files say so";
+  for (const auto& [key, value] : start.settings)
+    if (const auto* token = std::get_if<std::int64_t>(&value);
+        token && key == "data.end_of_document" && *token >= 0)
+      return "attention stays within documents, which end at token " + std::to_string(*token);
+  return "";
+}
+
 std::string hardware(const RunStart& start) {
   std::string text = start.cpu + ", " + plural(start.cores, "core") + ", " + spec::bytes(start.memory_bytes);
   if (!start.gpus.empty())
@@ -108,6 +119,7 @@ std::string banner(const RunStart& start, bool unicode) {
   out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
                         spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
   out += row("data", spec::valid_utf8(start.data.description));
+  if (const std::string ends = documents(start); !ends.empty()) out += row("", ends);
   if (start.data.floor)
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
                        " nats per token: the floor of any model's expected loss");
@@ -130,10 +142,9 @@ std::string banner(const RunStart& start, bool unicode) {
                                  spec::fixed(std::log(static_cast<double>(start.vocab)), 4) +
                                  " nats per token, where a uniform guess lies");
   else
-    out += row("first loss",
-               "not expected: a step of " +
-                   grouped(spec::sequences_of(global, 0) * batch.sequence_length) +
-                   " tokens is too long to read before this is printed");
+    out += row("first loss", "not expected: a step of " +
+                                 grouped(spec::sequences_of(global, 0) * batch.sequence_length) +
+                                 " tokens is too long to read before this is printed");
   const std::string folder = setting(start, "run.directory");
   if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");
   return out;

@@ -77,6 +77,22 @@ TEST(ConsoleImpl, BannerExplainsTheRun) {
   EXPECT_EQ(screen.data.str(), "");
 }
 
+TEST(ConsoleImpl, BannerSaysWhereDocumentsEnd) {
+  const auto shown = [](const std::string& key, const spec::Value& value) {
+    RunStart start = example_start();
+    start.settings.emplace_back(key, value);
+    Screen screen;
+    screen.console.show(start);
+    return screen.messages.str();
+  };
+  const std::string within = "\n              attention stays within documents, which end ";
+  EXPECT_NE(shown("data.document_ends", std::string("on")).find(within + "where the files say so\n"),
+            std::string::npos);
+  EXPECT_NE(shown("data.end_of_document", std::int64_t{3}).find(within + "at token 3\n"), std::string::npos);
+  EXPECT_EQ(shown("data.document_ends", std::string("off")).find(within), std::string::npos);
+  EXPECT_EQ(shown("data.end_of_document", std::int64_t{-1}).find(within), std::string::npos);
+}
+
 TEST(ConsoleImpl, BannerSaysWhereNoFirstLossIsExpected) {
   RunStart start = example_start();
   start.expected_first_loss.reset();
