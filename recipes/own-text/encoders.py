@@ -7,6 +7,7 @@ from array import array
 from pathlib import Path
 
 from documents import BadInput, first_line
+from fast_bpe import fast_bpe
 
 CUT = re.compile(r"(?<=\S)\n(?=\S)")
 PART = 1 << 12  # characters that are encoded at a time, but for a longer line
@@ -49,6 +50,7 @@ class HuggingFace:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.tokenizer.encode_special_tokens = True  # "<|endoftext|>" in a text ends no document
+        self.fast = fast_bpe(path, self.tokenizer)
         self.vocabulary = self.tokenizer.get_vocab_size(with_added_tokens=True)
         self.type = "I" if self.vocabulary > 1 << 16 else "H"
         # A text that goes on behind a line end is encoded behind one, whose ids are taken off: some tokenizers begin a text with
@@ -59,6 +61,9 @@ class HuggingFace:
         self.cuts = all(self.ids([probe])[0] == self.ids([probe[:at]])[0] + self.behind_a_line(probe[at:]) for at in cuts)
 
     def ids(self, texts):
+        return self.fast.ids(texts, self.by_tokenizers) if self.fast else self.by_tokenizers(texts)
+
+    def by_tokenizers(self, texts):
         encode = getattr(self.tokenizer, "encode_batch_fast", self.tokenizer.encode_batch)
         return [encoding.ids for encoding in encode(texts, add_special_tokens=False)]
 

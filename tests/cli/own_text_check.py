@@ -1,7 +1,7 @@
 """tokenise.py with a tokenizer, against the same tokenizer's own encoding of whole documents: `own_text_check.py TOKENISE FOLDER`.
 
 A small byte-level BPE is trained on the spot. Text, JSON lines and Parquet, several processes, shards and kills give the same
-ids. Needs the packages tokenizers and, for Parquet, pyarrow.
+ids. Needs the packages tokenizers, tiktoken and, for Parquet, pyarrow.
 """
 import json
 import random
@@ -41,6 +41,43 @@ def values(path, code):
     return list(numbers)
 
 
+def check_fast_path(tokenizer_json):
+    """By tiktoken the ids are those of tokenizers, on any characters; where that is not certain, it is not used."""
+    sys.path.insert(0, str(Path(script).parent))
+    import fast_bpe
+    from encoders import HuggingFace
+
+    coder = HuggingFace(str(tokenizer_json))
+    assert coder.fast
+    letters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    for width in (0x80, 0x800, 0x3000, len(letters)):
+        texts = ["".join(draw.choice(WORDS + [" ", "\n", "a"] + draw.choices(letters[:width], k=20)) for _ in range(60)) for _ in range(30)]
+        assert coder.fast.ids(texts, None) == coder.by_tokenizers(texts), width
+
+    def changed(change):
+        description = json.loads(Path(tokenizer_json).read_text())
+        change(description)
+        other = folder / "other.json"
+        other.write_text(json.dumps(description))
+        return HuggingFace(str(other)).fast
+
+    def out_of_order(d):
+        d["model"]["merges"] = d["model"]["merges"][1:] + d["model"]["merges"][:1]
+
+    assert changed(lambda d: None)
+    for change in [out_of_order, lambda d: d["model"]["merges"].pop(), lambda d: d["model"].update(dropout=0.1),
+                   lambda d: d["model"].update(byte_fallback=True), lambda d: d["pre_tokenizer"].update(add_prefix_space=True),
+                   lambda d: d.update(normalizer={"type": "NFC"}), lambda d: d.update(pre_tokenizer={"type": "Whitespace"}),
+                   lambda d: d["added_tokens"].append(dict(d["added_tokens"][0], id=600, content="loss", special=False))]:
+        assert not changed(change)
+
+    # Texts with a character that the two take for another class go to tokenizers.
+    bytes_alone = {bytes([byte]): byte for byte in range(256)}
+    doubtful = fast_bpe.FastBpe(fast_bpe.GPT2.replace(r"\p{L}", "[a-z]"), bytes_alone, coder.tokenizer.pre_tokenizer)
+    assert doubtful.ids(["a b", "\u00e9", "b"], lambda texts: [texts]) == [[97, 32, 98], ["\u00e9"], [98]]
+    assert doubtful.unlike == {"\u00e9"} and {"a", "b"} <= doubtful.alike
+
+
 def main():
     text = drawn_text(200_000)  # 9 MB: several pieces
     tokenizer = Tokenizer(models.BPE())
@@ -52,6 +89,7 @@ def main():
     (folder / "tokenizer_config.json").write_text('{"eos_token": {"content": "<|end|>"}}')
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = True
+    check_fast_path(folder / "tokenizer.json")
     end = tokenizer.token_to_id("<|end|>")
     with_tokenizer = ["--tokenizer", str(folder / "tokenizer.json"), "--processes", "2"]
 
