@@ -42,82 +42,6 @@ double stall_of(const RowView& row, const WatchLimits& limits) {
   return known && !waits_outside(row) ? in_a_step : std::max(limits.outside, in_a_step);
 }
 
-/// What one line of the table says of its rank.
-struct Rule {
-  Finding what;
-  Standing standing;
-  bool of_self;  ///< a rank may say so of itself
-  double SeenRank::*seconds;
-  bool (*holds)(const SeenRank& rank, const WatchLimits& limits);
-};
-using Seen = const SeenRank&;
-using Limits = const WatchLimits&;
-/// The worst first: a rank that says why it ends comes before those that end because of it.
-constexpr Rule rules[] = {
-    {Finding::failed, Standing::failed, true, &SeenRank::still, [](Seen, Limits) { return true; }},
-    {Finding::quit, Standing::quit, true, &SeenRank::still, [](Seen, Limits) { return true; }},
-    {Finding::died, Standing::running, false, &SeenRank::silent, [](Seen rank, Limits) { return rank.gone; }},
-    {Finding::unreachable, Standing::running, true, &SeenRank::silent,
-     [](Seen rank, Limits) { return rank.unreachable; }},
-    {Finding::silent, Standing::running, false, &SeenRank::silent,
-     [](Seen rank, Limits limits) { return rank.silent > limits.silence; }},
-    {Finding::stalled, Standing::running, true, &SeenRank::still,
-     [](Seen rank, Limits limits) { return !held_up(rank.row) && rank.still > stall_of(rank.row, limits); }},
-    {Finding::slow, Standing::running, true, &SeenRank::still, [](Seen rank, Limits limits) {
-       return waits_outside(rank.row) && rank.quiet <= 0 && rank.still > longest_in_a_step(rank.row, limits);
-     }}};
-
-std::optional<Found> all_wait(const RankTable& table, const WatchLimits& limits) {
-  bool for_ranks = true;  // and none for its GPU alone
-  double shortest = 1e300;
-  for (const SeenRank& rank : table) {
-    if (!rank.visible || rank.row.standing != Standing::running || !held_up(rank.row) ||
-        rank.still <= stall_of(rank.row, limits))
-      return {};
-    for_ranks = for_ranks && rank.row.waits;
-    shortest = std::min(shortest, rank.still);
-  }
-  if (const auto r = behind_alone(table, &RowView::reached); r && gpu_is_behind(table[*r].row))
-    return Found{static_cast<int>(*r), Finding::gpu_behind, shortest};
-  // Calls that wait for room in a queue say nothing of who began how much.
-  if (const auto r = behind_alone(table, &RowView::of_step); r && for_ranks)
-    return Found{static_cast<int>(*r), Finding::deadlock, shortest};
-  return Found{no_rank, Finding::standstill, shortest};
-}
-}  // namespace
-
-WatchLimits limits_of(double stall, double outside) {
-  return {.silence = stall / 2, .stall = stall, .outside = std::max(stall, outside)};
-}
-
-void update(SeenRank& rank, const RowView& row, double seconds) {
-  constexpr double longest = 0.5;
-  const double passed = std::min(seconds, longest);
-  rank.silent = row.beat == rank.row.beat ? rank.silent + passed : 0;
-  rank.still = row.progress == rank.row.progress ? rank.still + passed : 0;
-  rank.quiet = std::max(0.0, rank.quiet - passed);
-  rank.row = row;
-}
-
-Judgement judge(const RankTable& table, const WatchLimits& limits, int self) {
-  Judgement judgement;
-  for (const Rule& rule : rules)
-    for (std::size_t r = 0; r < table.size(); ++r) {
-      const SeenRank& rank = table[r];
-      const Found found{static_cast<int>(r), rule.what, rank.*rule.seconds};
-      if (!rank.visible || rank.row.standing != rule.standing || (found.rank == self && !rule.of_self) ||
-          !rule.holds(rank, limits))
-        continue;
-      if (rule.what == Finding::slow)
-        judgement.slow.push_back(found);
-      else if (!judgement.lost)
-        judgement.lost = found;
-    }
-  if (!judgement.lost) judgement.lost = all_wait(table, limits);
-  return judgement;
-}
-
-namespace {
 /// "20 s".
 std::string in_seconds(double seconds) { return spec::fixed(seconds, 0) + " s"; }
 
@@ -131,10 +55,40 @@ std::string position_of(const RowView& row) {
   return "step " + std::to_string(row.step) + ", phase " + to_string(row.doing) + ", " + collective;
 }
 
-/// "rank 3 (host node0, CPU)".
-std::string name_of(int rank, const SeenRank& seen) {
-  return "rank " + std::to_string(rank) + " (host " + seen.host + ", " +
-         (seen.row.gpu[0] ? std::string(seen.row.gpu) : "CPU") + ")";
+Found of_rank(const RankTable& table, std::size_t rank, Finding what, const std::string& text,
+              const std::string& others = "the other ranks stop with exit code 77") {
+  const SeenRank& seen = table[rank];
+  const std::string gpu = seen.row.gpu[0] ? seen.row.gpu : "CPU";
+  return {static_cast<int>(rank), what,
+          "rank " + std::to_string(rank) + " (host " + seen.host + ", " + gpu + ") " + text + "; " +
+              position_of(seen.row) + "; " + others};
+}
+
+/// What a rank's line says of it, whatever the others do.
+std::optional<Found> of_one(const RankTable& table, std::size_t r, const WatchLimits& limits) {
+  const SeenRank& rank = table[r];
+  const RowView& row = rank.row;
+  if (!rank.visible || row.standing == Standing::left) return {};
+  if (row.standing == Standing::failed)
+    return of_rank(table, r, Finding::failed, std::string("failed: ") + row.reason);
+  if (rank.gone) return of_rank(table, r, Finding::died, "died: its process is gone");
+  if (rank.unreachable)
+    return of_rank(table, r, Finding::unreachable,
+                   "does not serve its store any more: it has died, or its host or network");
+  if (rank.silent > limits.silence)
+    return of_rank(
+        table, r, Finding::silent,
+        "gives no sign of life for " + in_seconds(rank.silent) + ": it is stopped, or its host hangs");
+  const std::string waited = "has waited for " + to_string(row.outside) + " for " + in_seconds(rank.still);
+  if (!held_up(row) && rank.still > stall_of(row, limits))
+    return of_rank(
+        table, r, Finding::stalled,
+        "is alive, but " + (waits_outside(row) ? waited : "has not gone on for " + in_seconds(rank.still)));
+  if (waits_outside(row) && rank.quiet <= 0 && rank.still > longest_in_a_step(row, limits))
+    return of_rank(table, r, Finding::slow, waited,
+                   "the other ranks wait for it, and end after " + in_seconds(limits.outside) +
+                       " without progress (parallel.stall_seconds)");
+  return {};
 }
 
 /// "ranks 0-2, 5"; `ranks` ascend.
@@ -172,52 +126,56 @@ std::string of_standstill(double seconds, const RankTable& ranks) {
          "; the cause is not known: a GPU, a link between them, or their collective library; all ranks stop "
          "with exit code 77";
 }
+std::optional<Found> all_wait(const RankTable& table, const WatchLimits& limits) {
+  bool for_ranks = true;  // and none for its GPU alone
+  double shortest = 1e300;
+  for (const SeenRank& rank : table) {
+    if (!rank.visible || rank.row.standing != Standing::running || !held_up(rank.row) ||
+        rank.still <= stall_of(rank.row, limits))
+      return {};
+    for_ranks = for_ranks && rank.row.waits;
+    shortest = std::min(shortest, rank.still);
+  }
+  if (const auto r = behind_alone(table, &RowView::reached); r && gpu_is_behind(table[*r].row))
+    return of_rank(table, *r, Finding::gpu_behind,
+                   "is alive, but its GPU has not gone on for " + in_seconds(shortest) + ": it has come to " +
+                       std::to_string(table[*r].row.reached) + " of the " +
+                       std::to_string(table[*r].row.given) +
+                       " collectives that it was given in this step, every other GPU to more: it hangs, or "
+                       "what it waits for");
+  // Calls that wait for room in a queue say nothing of who began how much.
+  if (const auto r = behind_alone(table, &RowView::of_step); r && for_ranks)
+    return of_rank(
+        table, *r, Finding::deadlock,
+        "has begun the fewest collectives, and all ranks wait for each other for " + in_seconds(shortest));
+  return Found{no_rank, Finding::standstill, of_standstill(shortest, table)};
+}
 }  // namespace
 
-std::string describe(const Found& found, const RankTable& table, const WatchLimits& limits) {
-  const std::string seconds = in_seconds(found.seconds);
-  if (found.rank == no_rank) return of_standstill(found.seconds, table);
-  const SeenRank& rank = table[static_cast<std::size_t>(found.rank)];
-  const RowView& row = rank.row;
-  std::string what, others = "the other ranks stop with exit code 77";
-  switch (found.what) {
-    case Finding::died:
-      what = "died: its process is gone";
-      break;
-    case Finding::unreachable:
-      what = "does not serve its store any more: it has died, or its host or network";
-      break;
-    case Finding::quit:
-      what = "left: its process exits in the middle of the run";
-      break;
-    case Finding::failed:
-      what = std::string("failed: ") + row.reason;
-      break;
-    case Finding::silent:
-      what = "gives no sign of life for " + seconds + ": it is stopped, or its host hangs";
-      break;
-    case Finding::stalled:
-      what = waits_outside(row) ? "is alive, but has waited for " + to_string(row.outside) + " for " + seconds
-                                : "is alive, but has not gone on for " + seconds;
-      break;
-    case Finding::gpu_behind:
-      what = "is alive, but its GPU has not gone on for " + seconds + ": it has come to " +
-             std::to_string(row.reached) + " of the " + std::to_string(row.given) +
-             " collectives that it was given in this step, every other GPU to more: it hangs, or what it "
-             "waits for";
-      break;
-    case Finding::deadlock:
-      what = "has begun the fewest collectives, and all ranks wait for each other for " + seconds;
-      break;
-    case Finding::slow:
-      what = "has waited for " + to_string(row.outside) + " for " + seconds;
-      others = "the other ranks wait for it, and end after " + in_seconds(limits.outside) +
-               " without progress (parallel.stall_seconds)";
-      break;
-    case Finding::standstill:
-      break;  // of no rank
+WatchLimits limits_of(double stall, double outside) {
+  return {.silence = stall / 2, .stall = stall, .outside = std::max(stall, outside)};
+}
+
+void update(SeenRank& rank, const RowView& row, double seconds) {
+  constexpr double longest = 0.5;
+  const double passed = std::min(seconds, longest);
+  rank.silent = row.beat == rank.row.beat ? rank.silent + passed : 0;
+  rank.still = row.progress == rank.row.progress ? rank.still + passed : 0;
+  rank.quiet = std::max(0.0, rank.quiet - passed);
+  rank.row = row;
+}
+
+Judgement judge(const RankTable& table, const WatchLimits& limits) {
+  Judgement judgement;
+  for (std::size_t r = 0; r < table.size(); ++r) {
+    const auto found = of_one(table, r, limits);
+    if (found && found->what == Finding::slow)
+      judgement.slow.push_back(*found);
+    else if (found && (!judgement.lost || found->what < judgement.lost->what))
+      judgement.lost = found;
   }
-  return name_of(found.rank, rank) + " " + what + "; " + position_of(row) + "; " + others;
+  if (!judgement.lost) judgement.lost = all_wait(table, limits);
+  return judgement;
 }
 
 }  // namespace assay::impl

@@ -38,21 +38,11 @@ using RankTable = std::vector<SeenRank>;
 /// not count: at most half a second does.
 void update(SeenRank& rank, const RowView& row, double seconds);
 
-/// `gpu_behind`: all ranks wait for GPUs, and one GPU has not reached the collective that every other GPU has
-/// reached. `deadlock`: all ranks wait, one of them behind all others. `standstill`: all wait, and none is
-/// behind alone. `slow`: it waits for something outside of the job for longer than a stall; not lost.
-enum class Finding {
-  died,
-  unreachable,
-  quit,
-  failed,
-  silent,
-  stalled,
-  gpu_behind,
-  deadlock,
-  standstill,
-  slow
-};
+/// The worst first: a rank that says why it ends comes before those that end because of it. `gpu_behind`: all
+/// ranks wait for GPUs, and one GPU has not reached the collective that every other GPU has reached.
+/// `deadlock`: all ranks wait, one of them behind all others. `standstill`: all wait, and none is behind
+/// alone. `slow`: it waits for something outside of the job for longer than a stall; not lost.
+enum class Finding { failed, died, unreachable, silent, stalled, gpu_behind, deadlock, standstill, slow };
 
 /// Instead of a rank: no rank is known to be at fault.
 inline constexpr int no_rank = -1;
@@ -60,7 +50,7 @@ inline constexpr int no_rank = -1;
 struct Found {
   int rank = 0;  ///< of `standstill`: no_rank
   Finding what = Finding::died;
-  double seconds = 0;  ///< of `silent`, `stalled` and those behind it
+  std::string text;  ///< one line: rank, host, GPU, what happened, step, phase, last collective, the others
 };
 
 struct Judgement {
@@ -68,14 +58,11 @@ struct Judgement {
   std::vector<Found> slow;    ///< each rank once in `outside` seconds
 };
 
-/// `self` judges. A rank is not stalled while it waits for others, or while its GPU has not reached a
-/// collective in its queue: its calls may wait for room in that queue. If all ranks are visible and all wait
-/// in this way, the rank is lost whose GPU has reached fewer collectives of the step than every other GPU;
-/// else, if all wait for ranks, the rank that has begun fewer collectives than every other. If several are
-/// equally far behind, a link or the collective library may hang, and no rank is lost.
-Judgement judge(const RankTable& table, const WatchLimits& limits, int self);
-
-/// One line: rank, host, GPU, what happened, step, phase, last collective, what the others do.
-std::string describe(const Found& found, const RankTable& table, const WatchLimits& limits);
+/// A rank is not stalled while it waits for others, or while its GPU has not reached a collective in its
+/// queue: its calls may wait for room in that queue. If all ranks are visible and all wait in this way, the
+/// rank is lost whose GPU has reached fewer collectives of the step than every other GPU; else, if all wait
+/// for ranks, the rank that has begun fewer collectives than every other. If several are equally far behind,
+/// a link or the collective library may hang, and no rank is lost.
+Judgement judge(const RankTable& table, const WatchLimits& limits);
 
 }  // namespace assay::impl

@@ -26,9 +26,8 @@ enum class Doing {
   validation
 };
 
-/// `failed` and `left`: declared by the rank itself. `quit`: its process runs its exit handlers although it
-/// should not end.
-enum class Standing { running, failed, quit, left };
+/// `failed` and `left`: declared by the rank itself.
+enum class Standing { running, failed, left };
 
 std::string to_string(Doing doing);
 std::string to_string(Outside outside);  ///< "data", "a disk", "its terminal"

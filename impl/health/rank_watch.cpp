@@ -20,8 +20,7 @@ namespace assay::impl {
 namespace {
 using Clock = std::chrono::steady_clock;
 
-/// Of this process, for its exit handler: one that exits in the middle of a run would wait for the others in
-/// its exit handlers, MPI's among them.
+/// Of this process, for its exit handler.
 std::atomic<RankWatch*> watch_of_process = nullptr;
 
 double seconds_since(Clock::time_point then) {
@@ -69,7 +68,7 @@ RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, Watc
   for (int r = 0; r < communicator.size(); ++r) {
     SeenRank& seen = table_[static_cast<std::size_t>(r)];
     seen.visible = rank_ == 0 || r == 0 || here(r);
-    if (seen.visible && r != rank_) read_.push_back(r);
+    if (seen.visible) read_.push_back(r);
   }
   store_ = connect_to_job_store(communicator, process.space);
   if (rank_ == 0) store_->set("verdict", ""), store_->set("reported", "");
@@ -161,15 +160,14 @@ std::optional<RankWatch::Verdict> RankWatch::find(bool anew, double seconds) {
     if (anew || read_[i] == 0) update(seen, news_.rows[i], seconds);
     seen.gone = news_.gone[i];
   }
-  update(table_[static_cast<std::size_t>(rank_)], row_.view(), seconds);
   if (closed_) {
     table_[0].gone = within(1, [this] { return gone(0); });
     table_[0].unreachable = true;
   }
-  const Judgement judgement = judge(table_, limits_, rank_);
+  const Judgement judgement = judge(table_, limits_);
   warn_of(judgement.slow);
   if (!judgement.lost) return {};
-  return Verdict{judgement.lost->rank, describe(*judgement.lost, table_, limits_)};
+  return Verdict{judgement.lost->rank, judgement.lost->text};
 }
 
 /// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
@@ -178,7 +176,7 @@ void RankWatch::warn_of(const std::vector<Found>& slow) {
   for (const Found& found : slow) {
     table_[static_cast<std::size_t>(found.rank)].quiet = limits_.outside;
     const bool aloud = rank_ == (found.rank == 0 ? 1 : 0);
-    if (rank_ == 0 || aloud) warnings_.emplace_back(describe(found, table_, limits_), aloud);
+    if (rank_ == 0 || aloud) warnings_.emplace_back(found.text, aloud);
   }
   const bool busy =
       warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
@@ -211,7 +209,7 @@ void RankWatch::conclude(Verdict verdict) {
   // Its end may be the store's: it goes last.
   if (rank_ == 0)
     within(1, [this] {
-      for (std::size_t i = 0; i < read_.size(); ++i)
+      for (std::size_t i = 1; i < read_.size(); ++i)  // behind its own
         if (!news_.rows[i].knows && !news_.gone[i]) return closed_;
       return true;
     });
@@ -247,14 +245,13 @@ void RankWatch::report(const Verdict& verdict) {
   has_reported_ = true;
 }
 
-/// A rank that is stopped, or does not go on, or whose exit handlers wait for the others: nothing else would
-/// end it. One that has failed ends by itself,
+/// A rank that is stopped, or does not go on: nothing else would end it. One that has failed ends by itself,
 /// and first: its exit code is to be the job's.
 void RankWatch::end_process_of(int rank) {
   const auto found = std::find(read_.begin(), read_.end(), rank);
   if (found == read_.end() || news_.rows.empty()) return;
   const Standing standing = news_.rows[static_cast<std::size_t>(found - read_.begin())].standing;
-  const bool killed = (standing == Standing::running || standing == Standing::quit) && here(rank) &&
+  const bool killed = standing == Standing::running && here(rank) &&
                       end_process(peers_[static_cast<std::size_t>(rank)].process);
   if (killed || standing == Standing::failed) within(killed ? 2 : 1, [&] { return gone(rank); });
 }
@@ -308,8 +305,8 @@ void RankWatch::warn_by(std::function<void(const std::string& text, bool aloud)>
 }
 
 /// Returns once the others have read it: with this process the store may end.
-void RankWatch::say(Standing standing, const std::string& reason) {
-  row_.stand(standing, reason);
+void RankWatch::fail(const std::string& why) {
+  row_.stand(Standing::failed, why);
   {
     const std::scoped_lock lock(mutex_);
     hurry_ = true;
@@ -329,9 +326,14 @@ void RankWatch::await(Stage stage, double seconds) {
   changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stage_ >= stage; });
 }
 
+/// A process that exits in the middle of a run would wait for the others in its exit handlers, MPI's among
+/// them: it ends as soon as a heartbeat has said why.
 void RankWatch::quit() {
   RankWatch* const watch = watch_of_process;
-  if (watch && watch->row_.view().standing == Standing::running) watch->say(Standing::quit, "");
+  if (!watch || watch->row_.view().standing != Standing::running) return;
+  watch->row_.stand(Standing::failed, "its process exits in the middle of the run");
+  pause(0.5);
+  std::_Exit(static_cast<int>(ExitCode::peer_lost));
 }
 
 void RankWatch::leave() {

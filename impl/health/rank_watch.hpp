@@ -52,7 +52,7 @@ class RankWatch {
   void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
 
   /// This rank ends because of an error of its own, which it has reported itself: the others are to name it.
-  void fail(const std::string& why) { say(Standing::failed, why); }
+  void fail(const std::string& why);
   /// All ranks have finished, and none needs another any more: ends the watch.
   void leave();
   /// The calling thread has an error whose cause may be a lost rank: it waits until the watch ends this rank,
@@ -94,7 +94,6 @@ class RankWatch {
   template <class Holds>
   bool within(double seconds, Holds&& holds);
 
-  void say(Standing standing, const std::string& reason);
   void enter(Stage stage);
   void await(Stage stage, double seconds);
   void stop();

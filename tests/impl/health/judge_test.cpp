@@ -60,9 +60,8 @@ class Ranks {
       update(seen_[r], all_[r].row, seconds);
       seen_[r].host = all_[r].host, seen_[r].visible = all_[r].visible, seen_[r].gone = all_[r].gone;
     }
-    return judge(seen_, limits, 0);
+    return judge(seen_, limits);
   }
-  std::string text_of(const Found& found) const { return describe(found, all_, limits); }
 
   double passed = 0, first_slow = -1;
 
@@ -97,7 +96,7 @@ TEST(JudgeImpl, ARankThatFailedGoesBeforeThoseThatDiedOfIt) {
   const auto finding = ranks.within(1);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, 3);
-  EXPECT_NE(ranks.text_of(*finding).find("rank 3 (host node0, CPU) failed: no such file"), std::string::npos);
+  EXPECT_NE(finding->text.find("rank 3 (host node0, CPU) failed: no such file"), std::string::npos);
 }
 
 TEST(JudgeImpl, SilenceIsFoundAfterItsLimitAndNotBefore) {
@@ -153,7 +152,7 @@ TEST(JudgeImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     ASSERT_EQ(slow.size(), 1u) << word;
     EXPECT_EQ(slow[0].rank, 1) << word;
     EXPECT_NEAR(ranks.first_slow, limits.stall, 0.5) << word;
-    const std::string text = ranks.text_of(slow[0]);
+    const std::string text = slow[0].text;
     EXPECT_NE(text.find(std::string("rank 1 (host node0, CPU) has waited for ") + word +
                         " for 20 s; step 7, phase " + to_string(doing)),
               std::string::npos)
@@ -164,8 +163,7 @@ TEST(JudgeImpl, ARankThatWaitsForDataADiskOrATerminalIsSlowAndNotLost) {
     ASSERT_TRUE(finding) << word;
     EXPECT_EQ(finding->rank, 1) << word;
     EXPECT_EQ(finding->what, Finding::stalled) << word;
-    EXPECT_NE(ranks.text_of(*finding).find(std::string("has waited for ") + word + " for 600 s"),
-              std::string::npos);
+    EXPECT_NE(finding->text.find(std::string("has waited for ") + word + " for 600 s"), std::string::npos);
   }
 }
 
@@ -276,7 +274,7 @@ TEST(JudgeImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
   EXPECT_EQ(finding->rank, no_rank);
   EXPECT_EQ(finding->what, Finding::standstill);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = ranks.text_of(*finding);
+  const std::string text = finding->text;
   EXPECT_NE(text.find("all 4 ranks wait for each other for 20 s, and none is behind alone: all at step 7, "
                       "phase reduce, last collective 340, reduce-scatter of 4096 bytes; the cause is not "
                       "known: a GPU, a link"),
@@ -295,7 +293,7 @@ TEST(JudgeImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->rank, no_rank);
-  const std::string text = ranks.text_of(*finding);
+  const std::string text = finding->text;
   EXPECT_NE(text.find("ranks 1, 3 at step 7, phase forward, last collective 11, all-gather of 64 bytes; "
                       "ranks 0, 2 at step 7, phase forward, last collective 12"),
             std::string::npos)
@@ -322,7 +320,7 @@ TEST(JudgeImpl, TheGpuThatHasComeToTheFewestCollectivesIsNamed) {
   EXPECT_EQ(finding->rank, 2);
   EXPECT_EQ(finding->what, Finding::gpu_behind);
   EXPECT_NEAR(ranks.passed, limits.stall, 0.5);
-  const std::string text = ranks.text_of(*finding);
+  const std::string text = finding->text;
   EXPECT_NE(text.find("its GPU has not gone on for 20 s: it has come to 9 of the 12 collectives"),
             std::string::npos)
       << text;
@@ -385,7 +383,7 @@ TEST(JudgeImpl, WhatAStepBeginsIsComparedAndNoSaves) {
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->rank, static_cast<int>(hangs));
     EXPECT_EQ(finding->what, Finding::gpu_behind);
-    EXPECT_NE(ranks.text_of(*finding).find("come to 3 of the 6 collectives"), std::string::npos);
+    EXPECT_NE(finding->text.find("come to 3 of the 6 collectives"), std::string::npos);
   }
 }
 
@@ -417,9 +415,14 @@ TEST(JudgeImpl, AGpuThatGoesOnIsNoStandstill) {
 
 TEST(JudgeImpl, TheLineOfAStandstillStaysShort) {
   Ranks ranks(4096);
-  for (std::size_t r = 0; r < 4096; ++r) ranks[r].row.step = static_cast<std::int64_t>(r % 100);
-  const Found finding{.rank = no_rank, .what = Finding::standstill, .seconds = 20};
-  const std::string text = ranks.text_of(finding);
+  for (std::size_t r = 0; r < 4096; ++r) {
+    ranks[r].row.step = static_cast<std::int64_t>(r % 100);
+    ranks[r].row.waits = true;
+  }
+  const auto finding = ranks.within(30);
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->rank, no_rank);
+  const std::string& text = finding->text;
   EXPECT_LT(text.size(), 1500u);
   EXPECT_NE(text.find("; 94 more groups of ranks; the cause"), std::string::npos) << text;
 }
@@ -430,8 +433,11 @@ TEST(JudgeImpl, TheLineSaysWhereTheRankWas) {
   row.collectives = 340, row.bytes = 4096;
   std::strcpy(row.gpu, "GPU-1");
   RankTable table(6);
-  table[5].row = row, table[5].host = "node3";
-  const std::string text = describe({.rank = 5, .what = Finding::silent, .seconds = 10.2}, table, limits);
+  table[5].row = row, table[5].host = "node3", table[5].visible = true;
+  table[5].silent = 10.2;
+  const auto finding = judge(table, limits).lost;
+  ASSERT_TRUE(finding);
+  const std::string& text = finding->text;
   EXPECT_NE(text.find("rank 5 (host node3, GPU-1) gives no sign of life for 10 s"), std::string::npos)
       << text;
   EXPECT_NE(text.find("step 12, phase backward, last collective 340, all-reduce of 4096 bytes"),
