@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -147,7 +148,6 @@ class TcpJobStore final : public JobStore {
   void set_first(const std::string& key, const std::string& text) override {
     store_->compareSet(key, std::string(), text);
   }
-  std::int64_t add(const std::string& key, std::int64_t number) override { return store_->add(key, number); }
   std::vector<std::string> get(const std::vector<std::string>& keys) override {
     std::vector<std::string> texts;
     for (const auto& bytes : store_->multiGet(keys)) texts.emplace_back(bytes.begin(), bytes.end());

@@ -1,6 +1,5 @@
 #pragma once
 // The job's key-value store, for a thread beside the trainer's.
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,8 +17,6 @@ class JobStore {
   virtual void set(const std::string& key, const std::string& text) = 0;
   /// Sets a key that holds an empty text; all others stay.
   virtual void set_first(const std::string& key, const std::string& text) = 0;
-  /// The sum of all that was added.
-  virtual std::int64_t add(const std::string& key, std::int64_t number) = 0;
   /// Waits until all keys are set.
   virtual std::vector<std::string> get(const std::vector<std::string>& keys) = 0;
 };

@@ -50,7 +50,6 @@ struct RowView {
   Standing standing = Standing::running;
   Outside outside = Outside::nothing;  ///< what it waits for, as seen at the last beat
   bool waits = false;                  ///< for other ranks, in a collective
-  bool knows = false;                  ///< which rank is lost
   char gpu[64] = {};                   ///< identity of its GPU; empty: CPU
   char reason[256] = {};               ///< of `failed`
 };

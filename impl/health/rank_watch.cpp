@@ -33,6 +33,12 @@ std::string key_of(int rank) { return "row" + std::to_string(rank); }
 
 std::string bytes_of(const RowView& row) { return {reinterpret_cast<const char*>(&row), sizeof row}; }
 
+/// Waits until it holds, or for that long.
+template <class Holds>
+void wait_until(Holds holds, double seconds) {
+  for (const auto begin = Clock::now(); !holds() && seconds_since(begin) < seconds;) pause(0.01);
+}
+
 /// Waits for `work` that long at most: it goes on where it hangs, in a process that is about to end.
 void at_most(double seconds, std::function<void()> work) {
   const auto done = std::make_shared<std::atomic<bool>>(false);
@@ -40,7 +46,7 @@ void at_most(double seconds, std::function<void()> work) {
     work();
     *done = true;
   }).detach();
-  for (const auto begin = Clock::now(); !*done && seconds_since(begin) < seconds;) pause(0.01);
+  wait_until([&] { return done->load(); }, seconds);
 }
 }  // namespace
 
@@ -56,14 +62,13 @@ WatchCalls calls_of_this_process() {
 RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, WatchCalls calls,
                      const std::string& host, const Process& process)
     : rank_(communicator.rank()), limits_(limits), calls_(std::move(calls)) {
-  std::ostringstream mine;
-  mine << host << '\n' << process.space << '\n' << process.id << ' ' << process.start;
-  for (const std::string& text : communicator.all_gather(mine.str())) {
-    std::istringstream words(text);
-    Peer& peer = peers_.emplace_back();
-    std::getline(words, peer.host), std::getline(words, peer.process.space);
-    words >> peer.process.id >> peer.process.start;
-    table_.emplace_back().host = peer.host;
+  const std::string id = std::to_string(process.id) + " " + std::to_string(process.start);
+  const auto hosts = communicator.all_gather(host), ids = communicator.all_gather(id),
+             spaces = communicator.all_gather(process.space);
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    table_.emplace_back().host = hosts[r];
+    Process& each = processes_.emplace_back(Process{.space = spaces[r]});
+    std::istringstream(ids[r]) >> each.id >> each.start;
   }
   for (int r = 0; r < communicator.size(); ++r) {
     SeenRank& seen = table_[static_cast<std::size_t>(r)];
@@ -71,12 +76,12 @@ RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, Watc
     if (seen.visible) read_.push_back(r);
   }
   store_ = connect_to_job_store(communicator, process.space);
-  if (rank_ == 0) store_->set("verdict", ""), store_->set("reported", "");
+  if (rank_ == 0) store_->set("verdict", "");
   store_->set(key_of(rank_), bytes_of(row_.view()));
   communicator.barrier();
   static const bool registered = std::atexit(quit) == 0;
   if (registered) watch_of_process = this;
-  thread_ = std::thread([this] { work(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
 RankWatch::~RankWatch() { stop(); }
@@ -84,107 +89,103 @@ RankWatch::~RankWatch() { stop(); }
 void RankWatch::stop() {
   RankWatch* mine = this;
   watch_of_process.compare_exchange_strong(mine, nullptr);
-  {
-    const std::scoped_lock lock(mutex_);
-    over_ = hurry_ = true;
-    changed_.notify_all();
-  }
+  thread_.request_stop();
   if (thread_.joinable()) thread_.join();
 }
 
-void RankWatch::work() {
+void RankWatch::work(const std::stop_token& stop) {
   sigset_t all;  // signals are for the trainer's thread
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
-  const std::chrono::milliseconds beat(peers_.size() <= 128 ? 100 : 400);  // one store answers all ranks
-  for (auto last = Clock::now();;) {
-    const bool anew = turn(0.4);
-    const double passed = seconds_since(std::exchange(last, Clock::now()));
-    if (const auto verdict = find(anew, passed)) return conclude(*verdict);
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, beat, [this] { return hurry_; });
-    hurry_ = false;
-    if (over_) break;
+  const double beat = processes_.size() <= 128 ? 0.1 : 0.4;  // one store answers all ranks
+  for (; !stop.stop_requested(); pause(beat)) {
+    turn(0.4);
+    if (const auto verdict = find()) return conclude(*verdict);
   }
   if (row_.view().standing == Standing::left) go_last();
 }
 
-/// Whether an exchange has ended within that time. Begins one where none is under way.
-bool RankWatch::turn(double seconds) {
-  if (closed_) return false;
+/// Begins an exchange where none is under way, waits for it that long, and takes what it has brought.
+void RankWatch::turn(double seconds) {
+  if (closed_) return;
   if (!exchange_.valid()) {
-    const std::scoped_lock lock(mutex_);
+    const std::scoped_lock lock(following_);
     if (reached_) row_.set_reached(reached_());
     row_.set_outside(outside_under_way(), outside_ended());
     RowView mine = row_.view();
-    mine.beat = ++beat_, mine.knows = news_.verdict.has_value();
-    exchange_ = std::async(std::launch::async, &RankWatch::exchange, this, mine, proposed_, has_reported_);
+    mine.beat = ++beat_;
+    exchange_ = std::async(std::launch::async, &RankWatch::exchange, this, mine, proposed_);
   }
-  if (exchange_.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return false;
-  try {
-    news_ = exchange_.get();
-  } catch (const std::exception&) {
-    closed_ = true;
+  const bool anew = exchange_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+  if (anew) try {
+      news_ = exchange_.get();
+    } catch (const std::exception&) {
+      closed_ = true;
+    }
+  const double passed = seconds_since(std::exchange(read_at_, Clock::now()));
+  for (std::size_t i = 0; i < news_.rows.size(); ++i) {
+    SeenRank& seen = table_[static_cast<std::size_t>(read_[i])];
+    // Of a store that does not answer, rank 0 alone is to blame.
+    if (anew || read_[i] == 0) update(seen, news_.rows[i], passed);
+    seen.gone = news_.gone[i];
   }
-  return !closed_;
 }
 
-RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Verdict>& proposed,
-                                    bool reported) {
+RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Verdict>& proposed) {
   store_->set(key_of(rank_), bytes_of(mine));
-  if (proposed) store_->set_first("verdict", std::to_string(proposed->rank) + " " + proposed->text);
-  if (reported) store_->set("reported", "yes");
+  if (proposed) {
+    const std::string text =
+        std::to_string(proposed->rank) + (proposed->reported ? " 1 " : " 0 ") + proposed->text;
+    if (proposed->reported)
+      store_->set("verdict", text);
+    else
+      store_->set_first("verdict", text);
+  }
   News news;
-  std::vector<std::string> keys = {"verdict", "reported"};
+  std::vector<std::string> keys = {"verdict"};
   for (const int r : read_) {
     news.gone.push_back(gone(r));  // first: a process that was there has published what it had to
     keys.push_back(key_of(r));
   }
   const std::vector<std::string> texts = store_->get(keys);
   if (!texts[0].empty()) {
+    Verdict& verdict = news.verdict.emplace();
     std::istringstream words(texts[0]);
-    words >> news.verdict.emplace().rank;
-    std::getline(words >> std::ws, news.verdict->text, '\0');
+    words >> verdict.rank >> verdict.reported;
+    std::getline(words >> std::ws, verdict.text, '\0');
   }
-  news.reported = !texts[1].empty();
-  for (std::size_t i = 2; i < texts.size(); ++i)
+  for (std::size_t i = 1; i < texts.size(); ++i)
     std::memcpy(&news.rows.emplace_back(), texts[i].data(), std::min(texts[i].size(), sizeof(RowView)));
   return news;
 }
 
-std::optional<RankWatch::Verdict> RankWatch::find(bool anew, double seconds) {
+std::optional<RankWatch::Verdict> RankWatch::find() {
   if (news_.verdict) return news_.verdict;
-  for (std::size_t i = 0; i < news_.rows.size(); ++i) {
-    SeenRank& seen = table_[static_cast<std::size_t>(read_[i])];
-    // Of a store that does not answer, rank 0 alone is to blame.
-    if (anew || read_[i] == 0) update(seen, news_.rows[i], seconds);
-    seen.gone = news_.gone[i];
-  }
   if (closed_) {
-    table_[0].gone = within(1, [this] { return gone(0); });
-    table_[0].unreachable = true;
+    wait_until([this] { return gone(0); }, 1);
+    table_[0].gone = gone(0), table_[0].unreachable = true;
   }
   const Judgement judgement = judge(table_, limits_);
   warn_of(judgement.slow);
   if (!judgement.lost) return {};
-  return Verdict{judgement.lost->rank, judgement.lost->text};
+  return Verdict{.rank = judgement.lost->rank, .text = judgement.lost->text};
 }
 
 /// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
 /// This thread, whose beat the others count, must not wait for a terminal or a disk.
 void RankWatch::warn_of(const std::vector<Found>& slow) {
+  std::vector<std::pair<std::string, bool>> warnings;
   for (const Found& found : slow) {
     table_[static_cast<std::size_t>(found.rank)].quiet = limits_.outside;
     const bool aloud = rank_ == (found.rank == 0 ? 1 : 0);
-    if (rank_ == 0 || aloud) warnings_.emplace_back(found.text, aloud);
+    if (rank_ == 0 || aloud) warnings.emplace_back(found.text, aloud);
   }
-  const bool busy =
-      warning_.valid() && warning_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (warnings_.empty() || busy) return;
-  warning_ = std::async(std::launch::async, [this, now = std::exchange(warnings_, {})] {
+  if (warnings.empty()) return;
+  warning_ = std::async(std::launch::async, [this, warnings, before = std::move(warning_)] {
+    if (before.valid()) before.wait();
     const BesideTraining beside;  // rank 0 writes: no other rank may take that for its progress
     const std::scoped_lock lock(warning_by_);
-    for (const auto& [text, aloud] : now) try {
+    for (const auto& [text, aloud] : warnings) try {
         if (warn_)
           warn_(text, aloud);
         else if (aloud)
@@ -195,44 +196,33 @@ void RankWatch::warn_of(const std::vector<Found>& slow) {
   });
 }
 
-/// The first verdict in the store is that of all ranks; without a store, each machine has its own.
+/// The first verdict in the store is that of all ranks; without a store, each machine has its own. The lowest
+/// rank that is left reports it: rank 0 has the record, rank 1 may share its disk.
 void RankWatch::conclude(Verdict verdict) {
   proposed_ = verdict;
-  closed_ = !within(2, [this] { return news_.verdict || closed_; }) || closed_;
+  exchange_until([this] { return news_.verdict || closed_; }, 2);
+  closed_ = closed_ || !news_.verdict;
   if (news_.verdict) verdict = *news_.verdict;
   const bool other = verdict.rank != rank_;
-  const bool reports = other && !news_.reported && is_to_report(verdict.rank);
+  const bool reports = other && !verdict.reported && !others_left(verdict.rank, rank_);
   if (reports) report(verdict);
-  within(3, [this] { return news_.reported || closed_; });
-  enter(Stage::reported);
-  if (other) end_process_of(verdict.rank);
-  // Its end may be the store's: it goes last.
-  if (rank_ == 0)
-    within(1, [this] {
-      for (std::size_t i = 1; i < read_.size(); ++i)  // behind its own
-        if (!news_.rows[i].knows && !news_.gone[i]) return closed_;
-      return true;
-    });
-  // Without a store, a late rank knows who reports by its process: that one goes last, after it had its time.
-  if (closed_) within(reports ? 2 : 0.3, [&] { return reports && is_alone_here(verdict.rank); });
+  exchange_until([this] { return closed_ || news_.verdict->reported; }, 3);
+  concluded_ = true;
+  if (other && verdict.rank != no_rank) end_process_of(verdict.rank);
+  // The reporter goes last. With rank 0 the store may end; without a store, a late rank knows by the
+  // reporter's process that the loss is reported.
+  const auto alone = [&] { return !others_left(verdict.rank, static_cast<int>(processes_.size())); };
+  if (reports) exchange_until(alone, closed_ ? 2 : 1);
   // A rank that has failed ends with the code of its reason, by itself.
   if (row_.view().standing != Standing::failed) calls_.end();
-  enter(Stage::over);
 }
 
-/// The lowest rank does that is left: rank 0 has the record, rank 1 may share its disk. Without a store, it
-/// is the lowest of each machine.
-bool RankWatch::is_to_report(int lost) const {
-  if (rank_ == lost) return false;
-  for (int r = 0; r < rank_; ++r)
-    if (r != lost && !gone(r) && (here(r) || !closed_)) return false;
-  return true;
-}
-
-bool RankWatch::is_alone_here(int lost) const {
-  for (int r = 0; r < static_cast<int>(peers_.size()); ++r)
-    if (r != rank_ && r != lost && here(r) && !gone(r)) return false;
-  return true;
+/// Whether a rank below that number is left, but for this one and the lost one; without a store, on this
+/// machine.
+bool RankWatch::others_left(int lost, int below) const {
+  for (int r = 0; r < below; ++r)
+    if (r != rank_ && r != lost && !gone(r) && (here(r) || !closed_)) return true;
+  return false;
 }
 
 void RankWatch::report(const Verdict& verdict) {
@@ -242,54 +232,52 @@ void RankWatch::report(const Verdict& verdict) {
   at_most(2, [text, print = calls_.print] { print("assay: error: " + text + "\n"); });
   if (verdict.rank == 0) end_process_of(0);  // it may hold the lock of its record
   if (record_) record_(text);
-  has_reported_ = true;
+  proposed_ = verdict;
+  proposed_->reported = true;
 }
 
 /// A rank that is stopped, or does not go on: nothing else would end it. One that has failed ends by itself,
 /// and first: its exit code is to be the job's.
 void RankWatch::end_process_of(int rank) {
-  const auto found = std::find(read_.begin(), read_.end(), rank);
-  if (found == read_.end() || news_.rows.empty()) return;
-  const Standing standing = news_.rows[static_cast<std::size_t>(found - read_.begin())].standing;
-  const bool killed = standing == Standing::running && here(rank) &&
-                      end_process(peers_[static_cast<std::size_t>(rank)].process);
-  if (killed || standing == Standing::failed) within(killed ? 2 : 1, [&] { return gone(rank); });
+  const bool by_itself = table_[static_cast<std::size_t>(rank)].row.standing != Standing::running;
+  if (by_itself || (here(rank) && end_process(processes_[static_cast<std::size_t>(rank)])))
+    wait_until([&] { return gone(rank); }, by_itself ? 1 : 2);
 }
 
-/// Rank 0, which may serve the store, ends once all ranks have read what they had to.
-void RankWatch::go_last() try {
-  if (exchange_.valid()) exchange_.get();
-  exchange(row_.view(), {}, false);
-  const auto begin = Clock::now();
-  store_->add("left", 1);
-  while (rank_ == 0 && store_->add("left", 0) < std::ssize(peers_) && seconds_since(begin) < 10) pause(0.005);
-} catch (const std::exception&) {
-  // The store is gone: so is whoever could wait.
+/// Ends once the others can read that it leaves; rank 0, which may serve the store, once all of them do.
+void RankWatch::go_last() {
+  const auto leaves = [this](int r) {
+    const SeenRank& seen = table_[static_cast<std::size_t>(r)];
+    return seen.gone || seen.row.standing == Standing::left;
+  };
+  exchange_until(
+      [&] {
+        return closed_ || (rank_ == 0 ? std::all_of(read_.begin(), read_.end(), leaves) : leaves(rank_));
+      },
+      10);
 }
 
 bool RankWatch::here(int rank) const {
-  const auto space = [this](int r) -> const std::string& {
-    return peers_[static_cast<std::size_t>(r)].process.space;
-  };
-  return space(rank) == space(rank_);
+  return processes_[static_cast<std::size_t>(rank)].space ==
+         processes_[static_cast<std::size_t>(rank_)].space;
 }
 
 bool RankWatch::gone(int rank) const {
-  return here(rank) && !is_alive(peers_[static_cast<std::size_t>(rank)].process);
+  return here(rank) && !is_alive(processes_[static_cast<std::size_t>(rank)]);
 }
 
-/// Whether it holds, or comes to within that time; ranks exchange rows meanwhile.
+/// Ranks exchange rows until it holds, or for that long.
 template <class Holds>
-bool RankWatch::within(double seconds, Holds&& holds) {
-  for (const auto begin = Clock::now(); !holds(); pause(0.02)) {
-    if (seconds_since(begin) > seconds) return false;
+void RankWatch::exchange_until(Holds holds, double seconds) {
+  const auto holds_now = [&] {
     turn(0.1);
-  }
-  return true;
+    return holds();
+  };
+  wait_until(holds_now, seconds);
 }
 
 void RankWatch::follow(std::function<std::int64_t()> reached) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(following_);
   reached_ = std::move(reached);
 }
 
@@ -307,23 +295,7 @@ void RankWatch::warn_by(std::function<void(const std::string& text, bool aloud)>
 /// Returns once the others have read it: with this process the store may end.
 void RankWatch::fail(const std::string& why) {
   row_.stand(Standing::failed, why);
-  {
-    const std::scoped_lock lock(mutex_);
-    hurry_ = true;
-    changed_.notify_all();
-  }
-  await(Stage::reported, 3);
-}
-
-void RankWatch::enter(Stage stage) {
-  const std::scoped_lock lock(mutex_);
-  stage_ = stage;
-  changed_.notify_all();
-}
-
-void RankWatch::await(Stage stage, double seconds) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return stage_ >= stage; });
+  wait_until([this] { return concluded_.load(); }, 3);
 }
 
 /// A process that exits in the middle of a run would wait for the others in its exit handlers, MPI's among

@@ -1,14 +1,15 @@
 #pragma once
 // Ranks that watch each other through the job's store, without the collective library, which may hang.
-#include <condition_variable>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
@@ -55,55 +56,44 @@ class RankWatch {
   void fail(const std::string& why);
   /// All ranks have finished, and none needs another any more: ends the watch.
   void leave();
-  /// The calling thread has an error whose cause may be a lost rank: it waits until the watch ends this rank,
-  /// or for that long.
-  void await_verdict(double seconds) { await(Stage::over, seconds); }
 
  private:
-  struct Peer {
-    std::string host;
-    Process process;
-  };
   /// Which rank is lost, decided once for all ranks; no_rank: all ranks stand still for an unknown reason.
   struct Verdict {
     int rank = 0;
+    bool reported = false;  ///< by one of them
     std::string text;
   };
   /// What an exchange has brought.
   struct News {
     std::optional<Verdict> verdict;  ///< the first of all ranks
-    bool reported = false;           ///< by one of them
     std::vector<RowView> rows;       ///< of read_
     std::vector<bool> gone;          ///< the same; as it was ahead of their reading
   };
-  enum class Stage { watching, reported, over };
 
-  void work();
-  bool turn(double seconds);
-  News exchange(const RowView& mine, const std::optional<Verdict>& proposed, bool reported);
-  std::optional<Verdict> find(bool anew, double seconds);
+  void work(const std::stop_token& stop);
+  void turn(double seconds);
+  News exchange(const RowView& mine, const std::optional<Verdict>& proposed);
+  std::optional<Verdict> find();
   void warn_of(const std::vector<Found>& slow);
   void conclude(Verdict verdict);
-  bool is_to_report(int lost) const;
-  bool is_alone_here(int lost) const;
+  bool others_left(int lost, int below) const;
   void report(const Verdict& verdict);
   void end_process_of(int rank);
   void go_last();
   bool here(int rank) const;  ///< on this machine
   bool gone(int rank) const;  ///< from this machine
   template <class Holds>
-  bool within(double seconds, Holds&& holds);
+  void exchange_until(Holds holds, double seconds);
 
-  void enter(Stage stage);
-  void await(Stage stage, double seconds);
   void stop();
   static void quit();
 
   const int rank_;
   const WatchLimits limits_;
   const WatchCalls calls_;
-  std::vector<Peer> peers_;
-  std::vector<int> read_;  ///< ranks whose rows this one reads
+  std::vector<Process> processes_;  ///< of the ranks
+  std::vector<int> read_;           ///< ranks whose rows this one reads, its own among them
   std::unique_ptr<JobStore> store_;
   Row row_;
 
@@ -112,24 +102,20 @@ class RankWatch {
   News news_;
   std::uint64_t beat_ = 0;
   RankTable table_;
+  std::chrono::steady_clock::time_point read_at_;
   std::optional<Verdict> proposed_;
-  bool has_reported_ = false;
-  bool closed_ = false;                                 ///< the store does not answer any more
-  std::vector<std::pair<std::string, bool>> warnings_;  ///< that wait for those before them
-  std::future<void> warning_;
+  bool closed_ = false;        ///< the store does not answer any more
+  std::future<void> warning_;  ///< the last one, which waits for those before it
 
-  std::mutex mutex_;  ///< of the next five
-  std::condition_variable changed_;
+  std::atomic<bool> concluded_ = false;  ///< a rank is lost, and that is reported
+
+  std::mutex following_, recording_, warning_by_;  ///< held while these are under way, or are changed:
   std::function<std::int64_t()> reached_;
-  Stage stage_ = Stage::watching;
-  bool hurry_ = false, over_ = false;
-
-  std::mutex recording_, warning_by_;  ///< held while these are under way:
   std::function<void(const std::string&)> record_;
   std::function<std::string()> advice_;
   std::function<void(const std::string&, bool)> warn_;
 
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace assay::impl

@@ -428,12 +428,12 @@ class Run {
     log_.say(samples);
   }
 
-  /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank.
+  /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank meanwhile.
   void await_verdict_on(const std::exception& error) const {
-    constexpr double patience = 30;  // [s]
+    constexpr std::chrono::seconds patience{30};
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed) watch_->await_verdict(patience);
+    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed) std::this_thread::sleep_for(patience);
   }
 
   Start start_;

@@ -29,10 +29,7 @@ void exchange(Communicator& communicator, JobStore& store) {
     communicator.barrier();
     EXPECT_EQ(store.get({"first"}).front(), "0");
   }
-  store.add("sum", communicator.rank() + 1);
-  communicator.barrier();
-  EXPECT_EQ(store.add("sum", 0), communicator.size() * (communicator.size() + 1) / 2);
-  communicator.barrier();
+  communicator.barrier();  // rank 0's store ends with its JobStore
 }
 
 TEST(JobStoreImpl, RanksThatMetElsewhereAreServedByRank0) {
