@@ -111,21 +111,21 @@ std::string of_standstill(double seconds, const RankTable& ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r)
     positions[{ranks[r].row.collectives, position_of(ranks[r].row)}].push_back(r);
   std::string where;
-  std::size_t reported = 0;
+  std::size_t more = positions.size();
   for (const auto& [position, those] : positions) {
+    if (more + most_positions == positions.size()) break;
+    --more;
     std::string who = positions.size() == 1 ? "all at" : ranges(those) + " at";
     if (who.size() > most_letters) who = std::to_string(those.size()) + " ranks at";
     where += (where.empty() ? "" : "; ") + who + " " + position.second;
-    if (++reported == most_positions && positions.size() > reported) {
-      where += "; " + std::to_string(positions.size() - reported) + " more groups of ranks";
-      break;
-    }
   }
+  if (more > 0) where += "; " + std::to_string(more) + " more groups of ranks";
   return "all " + std::to_string(ranks.size()) + " ranks wait for each other for " + in_seconds(seconds) +
          ", and none is behind alone: " + where +
          "; the cause is not known: a GPU, a link between them, or their collective library; all ranks stop "
          "with exit code 77";
 }
+
 std::optional<Found> all_wait(const RankTable& table, const WatchLimits& limits) {
   bool for_ranks = true;  // and none for its GPU alone
   double shortest = 1e300;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace assay::impl {
 
@@ -36,7 +37,7 @@ void Row::enter(Doing doing) {
 
 void Row::begin_step(std::int64_t step) {
   const Held row = advance();
-  given_before_ += row->given;
+  given_before_ += static_cast<std::uint32_t>(row->given);
   row->reached -= row->given;
   row->step = step, row->of_step = row->given = 0;
 }
@@ -53,16 +54,28 @@ void Row::begin(Collective collective, std::int64_t bytes) {
   ++row->collectives, ++row->of_step;
 }
 
-void Row::set_reached(std::int64_t reached) {
+std::uint32_t Row::give() {
   const Held row = hold();
-  row->progress += row->reached != reached - given_before_;
-  row->reached = reached - given_before_;
+  return given_before_ + static_cast<std::uint32_t>(++row->given);
 }
 
-void Row::set_outside(Outside now, std::uint64_t ended) {
+void Row::follow(std::function<std::uint32_t()> reached) {
   const Held row = hold();
-  row->progress += row->outside != now || outside_ended_ != ended;
-  row->outside = now, outside_ended_ = ended;
+  reached_ = std::move(reached);
+}
+
+RowView Row::beat() {
+  const Held row = hold();
+  const auto seen = [&] { return std::tuple(row->reached, row->outside, outside_ended_); };
+  const auto before = seen();
+  if (reached_) {
+    const std::uint32_t given = given_before_ + static_cast<std::uint32_t>(row->given);
+    row->reached = row->given - static_cast<std::int64_t>(given - reached_());
+  }
+  row->outside = outside_under_way(), outside_ended_ = outside_ended();
+  row->progress += seen() != before;
+  ++row->beat;
+  return *row;
 }
 
 void Row::stand(Standing standing, const std::string& reason) {

@@ -63,19 +63,21 @@ class Row {
   void begin_step(std::int64_t step);
   void end_step(double seconds);
   void begin(Collective collective, std::int64_t bytes);
-  /// A collective between GPUs is enqueued.
-  void give() { ++hold()->given; }
-  /// How many of them the GPU has reached since the start.
-  void set_reached(std::int64_t reached);
+  /// A collective between GPUs is enqueued. Returns its number since the start, which the GPU writes down
+  /// once it reaches it.
+  std::uint32_t give();
+  /// From here on `reached` says the number that the GPU has written last.
+  void follow(std::function<std::uint32_t()> reached);
   void wait(bool waits) { advance()->waits = waits; }
-  /// What the process waits for outside of the job, and how many such calls have ended: a change is progress.
-  void set_outside(Outside now, std::uint64_t ended);
   /// A piece of long work has ended.
   void tick() { advance(); }
   void stand(Standing standing, const std::string& reason = "");
   void set_gpu(const std::string& gpu);  ///< cut to what fits
 
   RowView view() { return *hold(); }
+  /// The row for the others, with what its GPU has reached and what its process waits for outside of the job.
+  /// Progress is also that these go on.
+  RowView beat();
 
  private:
   struct Held {
@@ -89,8 +91,9 @@ class Row {
 
   std::mutex mutex_;
   RowView now_;
-  std::int64_t given_before_ = 0;  ///< this step
-  std::uint64_t outside_ended_ = 0;
+  std::uint32_t given_before_ = 0;   ///< this step
+  std::uint64_t outside_ended_ = 0;  ///< at the last beat
+  std::function<std::uint32_t()> reached_;
   std::function<void(const RowView&)> entered_;
 };
 

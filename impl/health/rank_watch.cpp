@@ -3,8 +3,6 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +10,6 @@
 #include <sstream>
 
 #include "impl/comm/let_go.hpp"
-#include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -66,14 +63,11 @@ RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, Watc
   const auto hosts = communicator.all_gather(host), ids = communicator.all_gather(id),
              spaces = communicator.all_gather(process.space);
   for (std::size_t r = 0; r < hosts.size(); ++r) {
-    table_.emplace_back().host = hosts[r];
     Process& each = processes_.emplace_back(Process{.space = spaces[r]});
     std::istringstream(ids[r]) >> each.id >> each.start;
-  }
-  for (int r = 0; r < communicator.size(); ++r) {
-    SeenRank& seen = table_[static_cast<std::size_t>(r)];
-    seen.visible = rank_ == 0 || r == 0 || here(r);
-    if (seen.visible) read_.push_back(r);
+    SeenRank& seen = table_.emplace_back(SeenRank{.row = {}, .host = hosts[r]});
+    seen.visible = rank_ == 0 || r == 0 || each.space == process.space;
+    if (seen.visible) read_.push_back(static_cast<int>(r));
   }
   store_ = connect_to_job_store(communicator, process.space);
   if (rank_ == 0) store_->set("verdict", "");
@@ -100,22 +94,17 @@ void RankWatch::work(const std::stop_token& stop) {
   const double beat = processes_.size() <= 128 ? 0.1 : 0.4;  // one store answers all ranks
   for (; !stop.stop_requested(); pause(beat)) {
     turn(0.4);
-    if (const auto verdict = find()) return conclude(*verdict);
+    if (find()) return conclude();
   }
-  if (row_.view().standing == Standing::left) go_last();
+  if (row_.view().standing == Standing::left) leave_together();
 }
 
-/// Begins an exchange where none is under way, waits for it that long, and takes what it has brought.
-void RankWatch::turn(double seconds) {
-  if (closed_) return;
-  if (!exchange_.valid()) {
-    const std::scoped_lock lock(following_);
-    if (reached_) row_.set_reached(reached_());
-    row_.set_outside(outside_under_way(), outside_ended());
-    RowView mine = row_.view();
-    mine.beat = ++beat_;
-    exchange_ = std::async(std::launch::async, &RankWatch::exchange, this, mine, proposed_);
-  }
+/// Begins an exchange where none is under way, waits for it that long, and takes what it has brought. False:
+/// the store is closed.
+bool RankWatch::turn(double seconds) {
+  if (closed_) return false;
+  if (!exchange_.valid())
+    exchange_ = std::async(std::launch::async, &RankWatch::exchange, this, row_.beat(), verdict_);
   const bool anew = exchange_.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
   if (anew) try {
       news_ = exchange_.get();
@@ -129,6 +118,7 @@ void RankWatch::turn(double seconds) {
     if (anew || read_[i] == 0) update(seen, news_.rows[i], passed);
     seen.gone = news_.gone[i];
   }
+  return !closed_;
 }
 
 RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Verdict>& proposed) {
@@ -159,37 +149,34 @@ RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Ver
   return news;
 }
 
-std::optional<RankWatch::Verdict> RankWatch::find() {
-  if (news_.verdict) return news_.verdict;
+/// Whether a rank is lost: by the verdict of another one, or by its own judgement.
+bool RankWatch::find() {
+  if (news_.verdict) return true;
   if (closed_) {
     wait_until([this] { return gone(0); }, 1);
     table_[0].gone = gone(0), table_[0].unreachable = true;
   }
   const Judgement judgement = judge(table_, limits_);
   warn_of(judgement.slow);
-  if (!judgement.lost) return {};
-  return Verdict{.rank = judgement.lost->rank, .text = judgement.lost->text};
+  if (judgement.lost) verdict_ = Verdict{.rank = judgement.lost->rank, .text = judgement.lost->text};
+  return verdict_.has_value();
 }
 
 /// Rank 0 prints the warning. Where rank 0 is itself slow, rank 1 does: rank 0 may wait for its terminal.
 /// This thread, whose beat the others count, must not wait for a terminal or a disk.
 void RankWatch::warn_of(const std::vector<Found>& slow) {
-  std::vector<std::pair<std::string, bool>> warnings;
-  for (const Found& found : slow) {
-    table_[static_cast<std::size_t>(found.rank)].quiet = limits_.outside;
-    const bool aloud = rank_ == (found.rank == 0 ? 1 : 0);
-    if (rank_ == 0 || aloud) warnings.emplace_back(found.text, aloud);
-  }
-  if (warnings.empty()) return;
-  warning_ = std::async(std::launch::async, [this, warnings, before = std::move(warning_)] {
+  for (const Found& found : slow) table_[static_cast<std::size_t>(found.rank)].quiet = limits_.outside;
+  if (slow.empty() || rank_ > 1) return;
+  warning_ = std::async(std::launch::async, [this, slow, before = std::move(warning_)] {
     if (before.valid()) before.wait();
     const BesideTraining beside;  // rank 0 writes: no other rank may take that for its progress
-    const std::scoped_lock lock(warning_by_);
-    for (const auto& [text, aloud] : warnings) try {
-        if (warn_)
-          warn_(text, aloud);
+    const std::scoped_lock lock(warning_of_);
+    for (const Found& found : slow) try {
+        const bool aloud = rank_ == (found.rank == 0 ? 1 : 0);
+        if (record_.slow)
+          record_.slow(found.text, aloud);
         else if (aloud)
-          calls_.print("assay: warning: " + text + "\n");
+          calls_.print("assay: warning: " + found.text + "\n");
       } catch (const std::exception&) {
         // A disk is full, or a stream is gone.
       }
@@ -198,42 +185,39 @@ void RankWatch::warn_of(const std::vector<Found>& slow) {
 
 /// The first verdict in the store is that of all ranks; without a store, each machine has its own. The lowest
 /// rank that is left reports it: rank 0 has the record, rank 1 may share its disk.
-void RankWatch::conclude(Verdict verdict) {
-  proposed_ = verdict;
-  exchange_until([this] { return news_.verdict || closed_; }, 2);
+void RankWatch::conclude() {
+  wait_until([this] { return !turn(0.1) || news_.verdict; }, 2);
   closed_ = closed_ || !news_.verdict;
-  if (news_.verdict) verdict = *news_.verdict;
-  const bool other = verdict.rank != rank_;
-  const bool reports = other && !verdict.reported && !others_left(verdict.rank, rank_);
-  if (reports) report(verdict);
-  exchange_until([this] { return closed_ || news_.verdict->reported; }, 3);
+  if (news_.verdict) verdict_ = news_.verdict;
+  const int lost = verdict_->rank;
+  const bool reports = lost != rank_ && !verdict_->reported && !others_left(lost, rank_);
+  if (reports) report();
+  wait_until([this] { return !turn(0.1) || news_.verdict->reported; }, 3);
   concluded_ = true;
-  if (other && verdict.rank != no_rank) end_process_of(verdict.rank);
+  if (lost != rank_ && lost != no_rank) end_process_of(lost);
   // The reporter goes last. With rank 0 the store may end; without a store, a late rank knows by the
   // reporter's process that the loss is reported.
-  const auto alone = [&] { return !others_left(verdict.rank, static_cast<int>(processes_.size())); };
-  if (reports) exchange_until(alone, closed_ ? 2 : 1);
+  const int all = static_cast<int>(processes_.size());
+  if (reports) wait_until([&] { return turn(0.1), !others_left(lost, all); }, closed_ ? 2 : 1);
   // A rank that has failed ends with the code of its reason, by itself.
   if (row_.view().standing != Standing::failed) calls_.end();
 }
 
-/// Whether a rank below that number is left, but for this one and the lost one; without a store, on this
-/// machine.
+/// Whether a rank below that number is left, but for this one and the lost one; without a store, one here.
 bool RankWatch::others_left(int lost, int below) const {
   for (int r = 0; r < below; ++r)
     if (r != rank_ && r != lost && !gone(r) && (here(r) || !closed_)) return true;
   return false;
 }
 
-void RankWatch::report(const Verdict& verdict) {
-  const std::scoped_lock lock(recording_);
-  const std::string text = advice_ ? verdict.text + "; " + advice_() : verdict.text;
+void RankWatch::report() {
+  const std::scoped_lock lock(reporting_);
+  const std::string text = record_.advice ? verdict_->text + "; " + record_.advice() : verdict_->text;
   // The terminal may be what the lost rank waited for.
   at_most(2, [text, print = calls_.print] { print("assay: error: " + text + "\n"); });
-  if (verdict.rank == 0) end_process_of(0);  // it may hold the lock of its record
-  if (record_) record_(text);
-  proposed_ = verdict;
-  proposed_->reported = true;
+  if (verdict_->rank == 0) end_process_of(0);  // it may hold the lock of its record
+  if (record_.loss) record_.loss(text);
+  verdict_->reported = true;
 }
 
 /// A rank that is stopped, or does not go on: nothing else would end it. One that has failed ends by itself,
@@ -244,17 +228,13 @@ void RankWatch::end_process_of(int rank) {
     wait_until([&] { return gone(rank); }, by_itself ? 1 : 2);
 }
 
-/// Ends once the others can read that it leaves; rank 0, which may serve the store, once all of them do.
-void RankWatch::go_last() {
+/// Ends once all whom it sees leave, too: with rank 0, which sees all, the store may end.
+void RankWatch::leave_together() {
   const auto leaves = [this](int r) {
     const SeenRank& seen = table_[static_cast<std::size_t>(r)];
     return seen.gone || seen.row.standing == Standing::left;
   };
-  exchange_until(
-      [&] {
-        return closed_ || (rank_ == 0 ? std::all_of(read_.begin(), read_.end(), leaves) : leaves(rank_));
-      },
-      10);
+  wait_until([&] { return !turn(0.1) || std::all_of(read_.begin(), read_.end(), leaves); }, 10);
 }
 
 bool RankWatch::here(int rank) const {
@@ -266,30 +246,9 @@ bool RankWatch::gone(int rank) const {
   return here(rank) && !is_alive(processes_[static_cast<std::size_t>(rank)]);
 }
 
-/// Ranks exchange rows until it holds, or for that long.
-template <class Holds>
-void RankWatch::exchange_until(Holds holds, double seconds) {
-  const auto holds_now = [&] {
-    turn(0.1);
-    return holds();
-  };
-  wait_until(holds_now, seconds);
-}
-
-void RankWatch::follow(std::function<std::int64_t()> reached) {
-  const std::scoped_lock lock(following_);
-  reached_ = std::move(reached);
-}
-
-void RankWatch::record_by(std::function<void(const std::string& text)> record,
-                          std::function<std::string()> advice) {
-  const std::scoped_lock lock(recording_);
-  record_ = std::move(record), advice_ = std::move(advice);
-}
-
-void RankWatch::warn_by(std::function<void(const std::string& text, bool aloud)> warn) {
-  const std::scoped_lock lock(warning_by_);
-  warn_ = std::move(warn);
+void RankWatch::record_by(WatchRecord record) {
+  const std::scoped_lock lock(reporting_, warning_of_);
+  record_ = std::move(record);
 }
 
 /// Returns once the others have read it: with this process the store may end.

@@ -29,6 +29,17 @@ struct WatchCalls {
 /// `end`: with ExitCode::peer_lost, wherever the other threads are.
 WatchCalls calls_of_this_process();
 
+/// What a run does with what the watch finds; each may be empty.
+struct WatchRecord {
+  /// Behind the line of a loss: what to do next.
+  std::function<std::string()> advice;
+  /// Records a loss, where this rank is the one that reports it.
+  std::function<void(const std::string& text)> loss;
+  /// For the rank that writes the record: records that a rank is slow and, `aloud`, prints it, on a thread
+  /// that may wait. Errors that it throws are passed over.
+  std::function<void(const std::string& text, bool aloud)> slow;
+};
+
 /// A thread publishes this rank's row, and judges those of the other ranks: rank 0 of all, each other of rank
 /// 0 and of its own machine. A call to the store hangs for as long as the store's process is stopped, so it
 /// is made on another thread. Once a rank is lost, one rank prints and records it, and every rank ends.
@@ -43,14 +54,8 @@ class RankWatch {
 
   /// The row of this rank.
   Row& row() { return row_; }
-  /// From here on the row also holds the progress of this rank's GPU, as GpuProgress::reached.
-  void follow(std::function<std::int64_t()> reached);
-  /// Where this rank is the one that reports it, the loss is written to the record that way, and `advice`
-  /// says behind it what to do next; {}: neither any more.
-  void record_by(std::function<void(const std::string& text)> record, std::function<std::string()> advice);
-  /// For the rank that writes the record: `warn` records that a rank is slow and, `aloud`, prints it, on a
-  /// thread that may wait; {}: no more. Errors that it throws are passed over.
-  void warn_by(std::function<void(const std::string& text, bool aloud)> warn);
+  /// What it finds is recorded in that way; {}: not any more.
+  void record_by(WatchRecord record);
 
   /// This rank ends because of an error of its own, which it has reported itself: the others are to name it.
   void fail(const std::string& why);
@@ -72,20 +77,17 @@ class RankWatch {
   };
 
   void work(const std::stop_token& stop);
-  void turn(double seconds);
+  bool turn(double seconds);
   News exchange(const RowView& mine, const std::optional<Verdict>& proposed);
-  std::optional<Verdict> find();
+  bool find();
   void warn_of(const std::vector<Found>& slow);
-  void conclude(Verdict verdict);
+  void conclude();
   bool others_left(int lost, int below) const;
-  void report(const Verdict& verdict);
+  void report();
   void end_process_of(int rank);
-  void go_last();
+  void leave_together();
   bool here(int rank) const;  ///< on this machine
   bool gone(int rank) const;  ///< from this machine
-  template <class Holds>
-  void exchange_until(Holds holds, double seconds);
-
   void stop();
   static void quit();
 
@@ -100,20 +102,16 @@ class RankWatch {
   // Of the watch's thread.
   std::future<News> exchange_;
   News news_;
-  std::uint64_t beat_ = 0;
   RankTable table_;
   std::chrono::steady_clock::time_point read_at_;
-  std::optional<Verdict> proposed_;
-  bool closed_ = false;        ///< the store does not answer any more
-  std::future<void> warning_;  ///< the last one, which waits for those before it
+  std::optional<Verdict> verdict_;  ///< of this rank, until the store has that of all
+  bool closed_ = false;             ///< the store does not answer any more
+  std::future<void> warning_;       ///< the last one, which waits for those before it
 
   std::atomic<bool> concluded_ = false;  ///< a rank is lost, and that is reported
 
-  std::mutex following_, recording_, warning_by_;  ///< held while these are under way, or are changed:
-  std::function<std::int64_t()> reached_;
-  std::function<void(const std::string&)> record_;
-  std::function<std::string()> advice_;
-  std::function<void(const std::string&, bool)> warn_;
+  std::mutex reporting_, warning_of_;  ///< held while a loss or a warning is recorded
+  WatchRecord record_;                 ///< changed under both
 
   std::jthread thread_;
 };

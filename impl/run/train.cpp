@@ -69,8 +69,7 @@ class Run {
 
   ~Run() {
     if (!watch_) return;
-    watch_->record_by({}, {});
-    watch_->warn_by({});
+    watch_->record_by({});
   }
 
   const std::string& folder() const { return config_.directory; }
@@ -117,12 +116,14 @@ class Run {
 
   void record_what_the_watch_sees() {
     if (!watch_) return;
-    watch_->record_by([this](const std::string& text) { log_.record_lost_rank(text); },
-                      [directory = config_.directory] { return way_to_go_on(directory); });
-    if (!log_.opened()) return;
-    watch_->warn_by([this](const std::string& text, bool aloud) {
-      log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
-    });
+    WatchRecord record;
+    record.advice = [directory = config_.directory] { return way_to_go_on(directory); };
+    record.loss = [this](const std::string& text) { log_.record_lost_rank(text); };
+    if (log_.opened())
+      record.slow = [this](const std::string& text, bool aloud) {
+        log_.say(Warning{.step = {}, .code = "slow_rank", .text = text}, aloud);
+      };
+    watch_->record_by(std::move(record));
   }
 
   void say_start(const std::optional<std::string>& disk) {
@@ -433,7 +434,8 @@ class Run {
     constexpr std::chrono::seconds patience{30};
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed) std::this_thread::sleep_for(patience);
+    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed)
+      std::this_thread::sleep_for(patience);
   }
 
   Start start_;

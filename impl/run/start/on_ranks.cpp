@@ -12,6 +12,7 @@
 #include "impl/comm/nccl_communicator.hpp"
 #include "impl/comm/refusal.hpp"
 #include "impl/comm/staged_communicator.hpp"
+#include "impl/comm/stream_word.hpp"
 #include "impl/health/watched_communicator.hpp"
 #include "impl/run/start/fault_drill.hpp"
 #include "impl/run/start/rank_device.hpp"
@@ -83,11 +84,11 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     if (!alone && choice.device.is_cuda())
       communicator = between_gpus(std::move(communicator), seating, choice);
     if (watch) {
-      std::shared_ptr<GpuProgress> gpu;
+      std::shared_ptr<StreamWord> gpu;
       if (choice.device.is_cuda()) {
         watch->row().set_gpu(gpu_uuid(choice.device.index()));
-        gpu = std::make_shared<GpuProgress>(choice.device);
-        watch->follow([gpu] { return gpu->reached(); });
+        gpu = std::make_shared<StreamWord>(choice.device);
+        watch->row().follow([gpu] { return gpu->read(); });
       }
       communicator = make_watched_communicator(std::move(communicator), watch->row(), std::move(gpu));
     }

@@ -203,18 +203,21 @@ TEST(JudgeImpl, AWaitIsSeenWithTheProgressThatItsEndIs) {
   Row row;
   std::uint64_t before = row.view().progress;
   const auto goes_on = [&] {
-    const std::uint64_t now = row.view().progress;
+    const std::uint64_t now = row.beat().progress;
     return std::exchange(before, now) < now;
   };
-  row.set_outside(Outside::disk, 4);
+  row.beat();
+  std::optional<DiskCall> call(std::in_place);
   EXPECT_TRUE(goes_on());
   EXPECT_EQ(row.view().outside, Outside::disk);
-  row.set_outside(Outside::disk, 4);
   EXPECT_FALSE(goes_on()) << "one call that takes long";
-  row.set_outside(Outside::disk, 5);
+  call.emplace();
   EXPECT_TRUE(goes_on()) << "the next call";
-  row.set_outside(Outside::nothing, 5);
+  EXPECT_EQ(row.view().outside, Outside::disk);
+  EXPECT_FALSE(goes_on());
+  call.reset();
   EXPECT_TRUE(goes_on());
+  EXPECT_EQ(row.view().outside, Outside::nothing);
 }
 
 /// A save that stands still is a stall like any other, unless a disk takes its time.
@@ -374,11 +377,11 @@ TEST(JudgeImpl, WhatAStepBeginsIsComparedAndNoSaves) {
       rows[r].begin_step(7), collectives(12), rows[r].end_step(1), rows[r].end_step(1);
       rows[r].enter(Doing::checkpoint), collectives(saves ? 30 : 0);
       rows[r].begin_step(8), rows[r].enter(Doing::backward), collectives(r == 2 ? 5 : 6);
-      rows[r].set_reached((saves ? 42 : 12) + (r == hangs ? 3 : 5));
+      rows[r].follow([=] { return (saves ? 42 : 12) + (r == hangs ? 3 : 5); });
       rows[r].wait(true), rows[r].stand(Standing::running);
     }
     Ranks ranks(4);
-    for (std::size_t r = 0; r < 4; ++r) ranks[r].row = rows[r].view();
+    for (std::size_t r = 0; r < 4; ++r) ranks[r].row = rows[r].beat();
     const auto finding = ranks.within(60);
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->rank, static_cast<int>(hangs));
@@ -401,14 +404,14 @@ TEST(JudgeImpl, AnEarlierStepIsFurtherBehind) {
 /// A long step: every host waits for its GPU, and these go on from collective to collective.
 TEST(JudgeImpl, AGpuThatGoesOnIsNoStandstill) {
   Row row;
-  for (int i = 0; i < 5; ++i) row.give();
-  row.set_reached(3);
-  const std::uint64_t before = row.view().progress;
+  std::uint32_t reached = 3;
+  row.follow([&] { return reached; });
+  for (std::uint32_t i = 1; i <= 5; ++i) EXPECT_EQ(row.give(), i);
+  const std::uint64_t before = row.beat().progress;
   row.give();
-  row.set_reached(3);
-  EXPECT_EQ(row.view().progress, before) << "given more, come to no more";
-  row.set_reached(4);
-  EXPECT_GT(row.view().progress, before);
+  EXPECT_EQ(row.beat().progress, before) << "given more, come to no more";
+  reached = 4;
+  EXPECT_GT(row.beat().progress, before);
   EXPECT_EQ(row.view().given, 6);
   EXPECT_EQ(row.view().reached, 4);
 }

@@ -53,16 +53,16 @@ void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
     RankWatch watch(communicator, quick,
                     {.print = [&](const std::string& text) { note(reported.texts, text); }, .end = end}, host,
                     process);
-    watch.record_by([&](const std::string&) { ++reported.recorded; }, {});
-    watch.warn_by([&](const std::string& text, bool aloud) {
+    const auto slow = [&](const std::string& text, bool aloud) {
       if (aloud) note(reported.warned, std::to_string(rank) + ": " + text);
       if (rank != 0) return;
       const DiskCall writes;  // of the record
       note(reported.written, text);
-    });
+    };
+    watch.record_by({.advice = {}, .loss = [&](const std::string&) { ++reported.recorded; }, .slow = slow});
     watch.row().begin_step(3);
     for (int i = 0; i < 12; ++i) watch.row().give();
-    watch.follow([] { return 12; });
+    watch.row().follow([] { return 12; });
     watch.row().end_step(0.1), watch.row().end_step(0.1);
     watch.row().enter(Doing::backward);
     if (rank == faulty) {
@@ -148,7 +148,7 @@ TEST(RankWatchImpl, ALateRankDoesNotReportAgain) {
                                                               ended = true;
                                                             }},
                                              "a", process);
-    watch->follow([&] {
+    watch->row().follow([&] {
       if (late) std::this_thread::sleep_for(std::chrono::milliseconds(900));
       return 0;
     });
@@ -198,7 +198,7 @@ TEST(RankWatchImpl, ARankWhoseGpuDoesNotGoOnIsNamed) {
   for (const auto& hosts : {one_host, two_hosts}) {
     Reported reported;
     play(hosts, 1, reported, [](RankWatch& watch) {
-      watch.follow([] { return 9; });
+      watch.row().follow([] { return 9; });
       const WaitingRow waiting(watch.row());
       std::this_thread::sleep_for(std::chrono::seconds(4));
     });

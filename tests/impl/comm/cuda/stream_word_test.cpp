@@ -1,6 +1,6 @@
 // labels: unit gpu
 // How far a GPU has come, seen from the host while the GPU is at work.
-#include "impl/health/gpu_progress.hpp"
+#include "impl/comm/stream_word.hpp"
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/Sleep.h>
@@ -12,27 +12,27 @@
 
 #include "tests/support/gpu.hpp"
 
-namespace assay::impl::gpu_progress_test {
+namespace assay::impl::stream_word_test {
 namespace {
 
-TEST(GpuProgressCuda, CountsWhatTheGpuHasComeTo) {
+TEST(StreamWordCuda, SaysWhatTheGpuHasComeTo) {
   ASSAY_NEEDS_GPU();
   const at::Device device(at::kCUDA, 0);
-  GpuProgress progress(device);
+  StreamWord word(device);
   const auto wait = [&] { c10::cuda::getCurrentCUDAStream(device.index()).synchronize(); };
-  EXPECT_EQ(progress.reached(), 0);
-  progress.begin();
+  EXPECT_EQ(word.read(), 0u);
+  word.write(1);
   wait();
-  EXPECT_EQ(progress.reached(), 1);
+  EXPECT_EQ(word.read(), 1u);
   const auto begin = std::chrono::steady_clock::now();
   at::cuda::sleep(1'000'000'000);  // half a second
-  progress.begin();
-  progress.begin();
+  word.write(2);
+  word.write(3);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(200)) << "the host waited";
-  EXPECT_EQ(progress.reached(), 1);
+  EXPECT_EQ(word.read(), 1u);
   wait();
-  EXPECT_EQ(progress.reached(), 3);
+  EXPECT_EQ(word.read(), 3u);
 }
 
 }  // namespace
-}  // namespace assay::impl::gpu_progress_test
+}  // namespace assay::impl::stream_word_test
