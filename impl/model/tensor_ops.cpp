@@ -60,19 +60,18 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
   auto weights = spec::step::convert(
       acquired,
       [&](const WeightMatrix& matrix) {
-        return Weight{matrix, matrix.defined() ? recipe : Recipe::none, {matrix.codes(), {}}};
+        return Weight{matrix, Recipe::none, {matrix.codes(), {}}};
       },
       [](const at::Tensor& vector) { return vector; });
-  for (Weight* weight :
-       {&weights.decoder.router, &weights.decoder.experts_gate_up, &weights.decoder.experts_down,
-        &weights.decoder.shared_gate_up, &weights.decoder.shared_down})
-    weight->recipe = Recipe::none;
-  if (context_.twins && recipe != Recipe::none) {
-    const WeightTwins::Block& twins = context_.twins->of(block, acquired.decoder, recipe);
-    weights.decoder.qkv.twins = twins.qkv;
-    weights.decoder.output.twins = twins.output;
-    weights.decoder.gate_up.twins = twins.gate_up;
-    weights.decoder.down.twins = twins.down;
+  if (recipe == Recipe::none) return weights;
+  const WeightTwins::Block* const twins =
+      context_.twins ? &context_.twins->of(block, acquired.decoder, recipe) : nullptr;
+  constexpr auto fields = spec::step::linear_fields<decltype(weights.decoder)>();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Weight& weight = weights.decoder.*fields[i];
+    if (!weight.defined()) continue;
+    weight.recipe = recipe;
+    if (twins) weight.twins = (*twins)[i];
   }
   return weights;
 }

@@ -8,13 +8,10 @@ const WeightTwins::Block& WeightTwins::of(std::int64_t block, const DecoderWeigh
   Block& twins = blocks_.at(at);
   if (current_[at]) return twins;
   const auto how = spec::quantise::quantisation(recipe, spec::quantise::Role::weight);
-  const auto again = [&](const WeightMatrix& weight, quantise::Twins& into) {
-    quantise::quantise_into(weight.values(), how, into);
-  };
-  again(weights.qkv, twins.qkv);
-  again(weights.output, twins.output);
-  again(weights.gate_up, twins.gate_up);
-  again(weights.down, twins.down);
+  constexpr auto fields = spec::step::linear_fields<DecoderWeights>();
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (const WeightMatrix& weight = weights.*fields[i]; weight.defined())
+      quantise::quantise_into(weight.values(), how, twins[i]);
   current_[at] = true;
   return twins;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // FP8 twins of the block weights that are kept over a step: both orientations of each matrix, made again
 // after every update.
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -11,10 +12,8 @@ namespace assay::impl {
 
 class WeightTwins {
  public:
-  /// Of the four matrices of a decoder block (spec/ops/linear_precision.hpp).
-  struct Block {
-    quantise::Twins qkv, output, gate_up, down;
-  };
+  /// Of the matrices of a decoder block that are quantised; undefined where a block has none of a name.
+  using Block = std::array<quantise::Twins, spec::step::linear_fields<DecoderWeights>().size()>;
 
   explicit WeightTwins(std::int64_t layers)
       : blocks_(static_cast<std::size_t>(layers)), current_(static_cast<std::size_t>(layers), false) {}

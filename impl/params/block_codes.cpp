@@ -28,10 +28,10 @@ BlockCodes::BlockCodes(const ParameterBuffers& buffers, const spec::LinearPrecis
       shard_(shard),
       codes_(spec::gathered_codes(buffers.inventory, linear, buffers.gains.values.defined())),
       vectors_(whole_vectors(buffers, buffers.weights, codes_.vectors, buffers.weights.scalar_type())) {
-  if (codes_.linears() == 0) return;
+  if (codes_.linears == 0) return;
   const auto fp32 = buffers.weights.options().dtype(at::kFloat);
-  amax_ = at::zeros({codes_.linears()}, fp32);
-  scales_ = at::zeros({codes_.linears(), 4}, fp32);
+  amax_ = at::zeros({codes_.linears}, fp32);
+  scales_ = at::zeros({codes_.linears, 4}, fp32);
 }
 
 void BlockCodes::lay_out(std::int64_t number, const at::Tensor& slot) {
@@ -39,7 +39,8 @@ void BlockCodes::lay_out(std::int64_t number, const at::Tensor& slot) {
   const auto range = buffers_.inventory.block_range(number),
              mine = buffers_.partition.owned(number, buffers_.shard_rank);
   const at::Tensor shard = owned(buffers_, buffers_.weights, number);
-  auto place = static_cast<std::int64_t>(blocks_.size() * spec::linears_of_block);  // of the next linear
+  std::int64_t place = 0;  // of the next linear
+  for (const auto& [before, block] : blocks_) place += static_cast<std::int64_t>(block.linears.size());
   Block& block = blocks_[number];
   block.all = slot.view(at::kFloat8_e4m3fn).narrow(0, 0, range.end - range.begin);
   block.own = block.all.narrow(0, mine.begin - range.begin, mine.end - mine.begin);

@@ -35,7 +35,7 @@ void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
   };
   for (std::int64_t block = 1; block <= s.model.layers; ++block) {
     if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
-    for (const auto& [out, in] : block_linears(s.model)) {
+    for (const auto& [out, in] : block_linears(s.model, block - 1)) {
       twin(out, in, true);
       twin(in, out, scaling != quantise::Scaling::tensor);  // which both orientations share
     }
@@ -67,9 +67,9 @@ void hold_parameters(const Setting& s, const Inventory& inventory, const Layout&
     hold("gathered_gradients", {gathered}, statistic);
     // impl/params/block_codes.cpp
     const GatheredCodes codes = gathered_codes(partition.inventory, s.linear, bf16);
-    if (codes.linears() > 0) {
-      hold("gathered_amax", {codes.linears()}, 4);
-      hold("gathered_scales", {codes.linears(), 4}, 4);
+    if (codes.linears > 0) {
+      hold("gathered_amax", {codes.linears}, 4);
+      hold("gathered_scales", {codes.linears, 4}, 4);
     }
     if (codes.vectors.flat_size > 0) hold("gathered_vectors", {codes.vectors.flat_size}, element);
   }

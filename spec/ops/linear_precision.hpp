@@ -68,19 +68,29 @@ inline std::string describe(const LinearPrecision& linear, bool codes = false) {
                                                     : "before each GEMM");
 }
 
-/// Linears of a decoder block: qkv, output, gate and up, down.
-inline constexpr std::size_t linears_of_block = 4;
-
-/// [out, in] of each.
-inline std::array<std::array<std::int64_t, 2>, linears_of_block> block_linears(const ModelSpec& model) {
-  const std::int64_t D = model.width, E = model.head_dim, F = model.ffn;
-  return {{{(model.heads + 2 * model.kv_heads) * E, D}, {D, model.heads * E}, {2 * F, D}, {D, F}}};
+/// [out, in] of the linears of layer `layer`, from 0, that a recipe quantises: qkv, or the projections of
+/// latent attention; output; of a dense layer gate and up, and down. Router and experts stay in the compute
+/// type.
+inline std::vector<std::array<std::int64_t, 2>> block_linears(const ModelSpec& model, std::int64_t layer) {
+  const std::int64_t D = model.width, E = model.head_dim, H = model.heads, F = model.ffn;
+  std::vector<std::array<std::int64_t, 2>> out;
+  if (model.latent) {
+    const std::int64_t Cq = model.latent->query_rank, Ckv = model.latent->key_value_rank,
+                       R = model.latent->rope_dim, W = model.latent->value_dim;
+    if (Cq > 0) out.push_back({Cq, D});
+    out.insert(out.end(), {{H * E, Cq > 0 ? Cq : D}, {Ckv + R, D}, {H * (E - R + W), Ckv}, {D, H * W}});
+  } else {
+    out = {{(H + 2 * model.kv_heads) * E, D}, {D, H * E}};
+  }
+  if (!model.sparse(layer)) out.insert(out.end(), {{2 * F, D}, {D, F}});
+  return out;
 }
 
 /// Whether FP8 GEMMs take every block linear of `model` on N tokens. Errors: SpecError quantise_c3.
 inline void check(const LinearPrecision& linear, const ModelSpec& model, std::int64_t N) {
   if (linear.recipe == quantise::Recipe::none) return;
-  for (const auto& [out, in] : block_linears(model)) quantise::check(linear.recipe, N, in, out);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    for (const auto& [out, in] : block_linears(model, layer)) quantise::check(linear.recipe, N, in, out);
 }
 
 }  // namespace assay::spec

@@ -11,6 +11,10 @@ bool is_linear(const Parameter& parameter) {
     case Role::query:
     case Role::key:
     case Role::value:
+    case Role::query_down:
+    case Role::query_up:
+    case Role::key_value_down:
+    case Role::key_value_up:
     case Role::attention_output:
     case Role::gate:
     case Role::up:
@@ -19,6 +23,11 @@ bool is_linear(const Parameter& parameter) {
     default:
       return false;
   }
+}
+/// Keys and values are rows of the queries' linear, up those of gate's.
+bool begins_linear(const Parameter& parameter) {
+  return is_linear(parameter) && parameter.role != Role::key && parameter.role != Role::value &&
+         parameter.role != Role::up;
 }
 }  // namespace
 
@@ -35,6 +44,9 @@ GatheredCodes gathered_codes(const Inventory& all, const LinearPrecision& linear
           return parameter.block != block || !parameter.matrix() || is_linear(parameter);
         }))
       out.blocks.push_back(block);
+  out.linears = std::count_if(all.parameters.begin(), all.parameters.end(), [&](const Parameter& parameter) {
+    return out.of(parameter.block) && begins_linear(parameter);
+  });
   out.vectors = selection(all, [&](const Parameter& parameter) {
     return out.of(parameter.block) && !parameter.matrix() && !(gains_apart && parameter.role == Role::norm);
   });

@@ -16,10 +16,10 @@ struct GatheredCodes {
   std::vector<std::int64_t> blocks;  ///< ascending, from 1
   /// Gains and biases of these blocks, in the compute type, with places in a buffer of their own.
   Inventory vectors;
+  /// Linears of all of them: each has an amax and a scale, fp32.
+  std::int64_t linears = 0;
 
   bool of(std::int64_t block) const;
-  /// Linears of all of them: each has an amax and a scale, fp32.
-  std::int64_t linears() const { return static_cast<std::int64_t>(blocks.size() * linears_of_block); }
 };
 
 /// `all`: of a model that trains. `gains_apart`: gains of norms are not among the vectors, since every rank

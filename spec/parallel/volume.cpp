@@ -76,7 +76,7 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   }
   const GatheredCodes codes = gathered_codes(partition.inventory, traffic.linear, gains_apart);
   volume.shard.all_reduce +=
-      Count(codes.linears()) * fp32_bytes + Count(codes.vectors.flat_size) * traffic.weight_bytes;
+      Count(codes.linears) * fp32_bytes + Count(codes.vectors.flat_size) * traffic.weight_bytes;
   for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
     volume.shard.all_gather += Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) *
                                (codes.of(b) ? code_bytes : traffic.weight_bytes);

@@ -1,6 +1,7 @@
 #pragma once
 // The parameters of a block as the step uses them, and which parameters of the inventory each field is made
 // of. Adding a parameter to the step is one field here and one line of its table.
+#include <array>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -92,6 +93,13 @@ constexpr auto decoder_fields() {
                     Field{&P::experts_down, Role::expert_down},
                     Field{&P::shared_gate_up, Role::shared_gate, Role::shared_up},
                     Field{&P::shared_down, Role::shared_down}};
+}
+
+/// The matrices that FP8 recipes quantise, in the order of `block_linears` (spec/ops/linear_precision.hpp).
+template <class P>
+constexpr auto linear_fields() {
+  return std::array{&P::qkv,          &P::query_down, &P::query_up, &P::key_value_down,
+                    &P::key_value_up, &P::output,     &P::gate_up,  &P::down};
 }
 
 /// The parameters from `first` to `last`, which stand beside each other in the flat buffer.

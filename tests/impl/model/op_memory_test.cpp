@@ -47,22 +47,30 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
                            .most = [&] { return allocator.most(); },
                            .restart = [&] { allocator.restart(); }};
   using spec::quantise::Recipe;
-  spec::memory::Setting setting{.model = parity::fp8_model(true), .micro = 2, .sequence_length = 64};
-  setting.model.layers = 2;
+  spec::memory::Setting setting;
+  setting.micro = 2, setting.sequence_length = 64;
   int number = 0;
-  for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8})
+  for (const auto& [recipe, model] : {std::pair{Recipe::fp8_tensor, parity::fp8_model(true)},
+                                      {Recipe::fp8_block, parity::fp8_model(true)},
+                                      {Recipe::mxfp8, parity::fp8_model(true)},
+                                      {Recipe::fp8_tensor, parity::fp8_latent_model(true)},
+                                      {Recipe::fp8_block, parity::fp8_latent_model(false)},
+                                      {Recipe::fp8_block, parity::fp8_latent_model(true)},
+                                      {Recipe::mxfp8, parity::fp8_latent_model(false)}})
     for (const spec::Recompute recompute : spec::all_recomputes)
       for (const auto& [weights, layout] :
            {std::pair{spec::QuantiseWeights::step, spec::Layout{}},
             {spec::QuantiseWeights::use, spec::Layout{}},
             {spec::QuantiseWeights::use, spec::layout_of(spec::DataParallel::shard, 2)}}) {
         constexpr Dtype dtypes[] = {Dtype::bf16, Dtype::f32, Dtype::f64};
+        setting.model = model, setting.model.layers = 2;
         setting.dtype = dtypes[number++ % 3];
         setting.recompute = recompute;
         setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
         if (number % 4 == 0) setting.linear.unquantised = {1};
         setting.layout = layout;
-        SCOPED_TRACE(std::string(to_string(recipe)) + ", " + std::string(to_string(recompute)));
+        SCOPED_TRACE(model.name + ", " + std::string(to_string(recipe)) + ", " +
+                     std::string(to_string(recompute)));
         tests::compare_op_memory(setting, at::kCPU, meter, 64);
       }
 }

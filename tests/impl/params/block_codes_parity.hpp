@@ -64,7 +64,7 @@ inline std::string difference(const DecoderWeights& sharded, const DecoderWeight
       [&](const auto&... field) {
         const auto compare = [&](const auto& ours, const auto& theirs, const char* name_or_none) {
           if (!ours.defined() && !theirs.defined()) return;
-          const std::string name = name_or_none ? name_or_none : "a matrix of experts";
+          const std::string name = name_or_none ? name_or_none : "a matrix named by its role";
           if constexpr (std::is_same_v<decltype(ours), const WeightMatrix&>) {
             const quantise::Quantised expected =
                 quantise::quantise(theirs.values(), of_weights, quantise::Orientation::rows).rows;

@@ -19,7 +19,8 @@ using tests::LayoutCase;
 
 RC_GTEST_PROP(BlockCodesImpl, EveryRankHasTheScaleAndTheCodesOfTheWhole, ()) {
   // Extents that are no multiples of anything, too: GEMMs ask for 16, codes do not.
-  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000)};
+  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000), .latent = *rc::gen::arbitrary<bool>()};
+  if (c.latent) c.seed *= 2;  // those of an odd seed have experts, whose blocks come in the compute type
   if (*rc::gen::arbitrary<bool>()) c.linear = fp8_linears;
   const spec::ModelSpec model = tests::case_model(c);
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
@@ -122,10 +123,11 @@ std::vector<at::Tensor> trained(const LayoutCase& c, DataParallel data, Dtype dt
 
 TEST(BlockCodesImpl, StepsHaveTheBitsThatTheyHaveBetweenReplicas) {
   for (const Dtype dtype : {Dtype::f64, Dtype::f32, Dtype::bf16})
-    for (const std::uint64_t seed : {3, 6}) {
-      LayoutCase c{.seed = seed,
+    for (const auto& [seed, latent] : {std::pair{3, false}, {6, false}, {4, true}, {6, true}}) {
+      LayoutCase c{.seed = static_cast<std::uint64_t>(seed),
                    .ignored = tests::Ignored::some,
-                   .recompute = seed == 3 ? spec::Recompute::block : spec::Recompute::none,
+                   .recompute = seed == 6 ? spec::Recompute::none : spec::Recompute::block,
+                   .latent = latent,
                    .linear = fp8_linears};
       if (seed == 6) c.linear.unquantised = {2};
       const auto replicas = trained(c, DataParallel::replicate, dtype),
@@ -133,7 +135,8 @@ TEST(BlockCodesImpl, StepsHaveTheBitsThatTheyHaveBetweenReplicas) {
       ASSERT_EQ(replicas.size(), shards.size());
       for (std::size_t i = 0; i < replicas.size(); ++i)
         ASSERT_TRUE(at::equal(replicas[i], shards[i]))
-            << "tensor " << i << ", dtype " << static_cast<int>(dtype) << ", seed " << seed;
+            << "tensor " << i << ", dtype " << static_cast<int>(dtype) << ", seed " << seed
+            << (latent ? ", latent" : "");
     }
 }
 

@@ -73,6 +73,12 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
     // What a document begins with is rarely the same token twice: their attended values would be one value,
     // up to a rounding of the softmax, and values are sums of FP8 products, which lie on ties of codes.
     model.vocab = 211;
+    if (model.latent) {
+      model.kv_heads = model.heads, model.head_dim = 24;
+      spec::LatentAttention& latent = *model.latent;
+      latent.query_rank = 16 * (draw % 4), latent.key_value_rank = 32;
+      latent.rope_dim = 16, latent.value_dim = 8 * (1 + draw % 3);
+    }
   }
   if (c.tensor == 1) return model;
   model.kv_heads = draw % 3 == 0 ? 1 : draw % 3 == 1 ? t : t % 2 == 0 ? 2 : t;

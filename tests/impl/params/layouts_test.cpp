@@ -94,8 +94,8 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
 
 /// Shards are quantised by their own rank and gathered as codes: in every split the training of one rank, and
 /// the formula's bytes.
-TEST(LayoutsImpl, Fp8TrainsAsTheReferenceInEveryLayout) {
-  for (const std::uint64_t seed : {1, 2, 3})
+void expect_fp8_trains_as_the_reference(const std::vector<std::uint64_t>& seeds, bool latent) {
+  for (const std::uint64_t seed : seeds)
     for (const spec::Layout& layout :
          {spec::layout_of(DataParallel::replicate, 2), spec::layout_of(DataParallel::shard, 3),
           spec::layout_of(DataParallel::hybrid, 4, 2)}) {
@@ -105,10 +105,20 @@ TEST(LayoutsImpl, Fp8TrainsAsTheReferenceInEveryLayout) {
                    .ignored = tests::Ignored::some,
                    .steps = 2,
                    .recompute = seed == 3 ? spec::Recompute::block : spec::Recompute::norms_swiglu,
+                   .latent = latent,
                    .linear = {.recipe = spec::quantise::Recipe::fp8_tensor}};
       if (seed == 2) c.linear.unquantised = {1};
       EXPECT_EQ(difference(c, layout), "") << tests::describe(c, layout);
     }
+}
+
+TEST(LayoutsImpl, Fp8TrainsAsTheReferenceInEveryLayout) {
+  expect_fp8_trains_as_the_reference({1, 2, 3}, /*latent=*/false);
+}
+
+/// Of an even seed: without experts. Queries of the first are not compressed.
+TEST(LayoutsImpl, Fp8TrainsLatentAttentionAsTheReferenceInEveryLayout) {
+  expect_fp8_trains_as_the_reference({4, 2, 6}, /*latent=*/true);
 }
 
 /// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.

@@ -7,6 +7,7 @@
 
 #include "tests/impl/comm/solo_communicator.hpp"
 #include "tests/impl/params/counting_allocator.hpp"
+#include "tests/impl/step/fp8_step_parity.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
@@ -79,7 +80,7 @@ std::int64_t measured_peak(const Drawn& drawn) {
                              .balance_of_batch = drawn.setting.auxiliary.of_batch,
                              .bias_rate = 1e-3,
                              .capacity = drawn.setting.capacity},
-                            1, Dtype::f32, Dtype::f32, drawn.setting.recompute, {}, tensor);
+                            1, Dtype::f32, Dtype::f32, drawn.setting.recompute, drawn.setting.linear, tensor);
   trainer.step(micro_batches, static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
   if (drawn.validation.B > 0) trainer.model().token_losses(tests::token_batch(drawn.validation, at::kCPU));
   return tests::CountingAllocator::installed().peak();
@@ -134,6 +135,32 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   RC_ASSERT(measured >= predicted);
   // Gradients that several ranks hold are packed for their sum: not while activations are there.
   RC_ASSERT(measured <= predicted + most_beside(drawn));
+}
+
+/// Twins that are kept, or made and gone again, beside the rest of a step.
+TEST(MemoryPlanImpl, InFp8TheyTakeWhatThePlanSays) {
+  using spec::quantise::Recipe;
+  int number = 0;
+  for (const spec::ModelSpec& model : parity::fp8_models())
+    for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8})
+      for (const spec::QuantiseWeights weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
+        Drawn drawn;
+        memory::Setting& setting = drawn.setting;
+        setting.model = model, setting.model.layers = 2;
+        constexpr Dtype dtypes[] = {Dtype::bf16, Dtype::f32, Dtype::f64};
+        setting.dtype = dtypes[number % 3];
+        setting.recompute =
+            spec::all_recomputes[static_cast<std::size_t>(number++) % std::size(spec::all_recomputes)];
+        setting.micro = 2, setting.micro_batches = 2, setting.sequence_length = 64;
+        setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        drawn.model = setting.model;
+        drawn.batch = tests::tiny_batch(model, 4, 64, tests::Documents::whole, tests::Ignored::some, 7);
+        const std::int64_t planned = memory::plan(setting).peak.to_int64(), measured = measured_peak(drawn);
+        const std::string where =
+            model.name + ", " + to_string(recipe) + ", " + std::string(to_string(setting.recompute));
+        EXPECT_GE(measured, planned) << where;
+        EXPECT_LE(measured, planned + most_beside(drawn)) << where;
+      }
 }
 
 /// A forward pass of many more tokens than a micro-batch: it is the peak, and what it is planned to be.

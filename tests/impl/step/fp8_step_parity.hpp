@@ -20,6 +20,23 @@ inline spec::ModelSpec fp8_model(bool qwen) {
   return model;
 }
 
+/// The same with latent attention, in two layers: queries up [384, 128], or from the block's width at once,
+/// keys and values down and up [256, 128] both. In a large vocabulary a document rarely begins with the same
+/// token twice: their attended values would be one value, up to a rounding of the softmax, and values are
+/// sums of FP8 products, which lie on ties of codes.
+inline spec::ModelSpec fp8_latent_model(bool compressed_queries) {
+  spec::ModelSpec model = fp8_model(false);
+  model.name = compressed_queries ? "fp8-latent" : "fp8-latent-direct-queries";
+  model.vocab = 211, model.layers = 2, model.heads = model.kv_heads = 2, model.head_dim = 192;
+  model.latent = spec::LatentAttention{
+      .query_rank = compressed_queries ? 128 : 0, .key_value_rank = 128, .rope_dim = 128, .value_dim = 64};
+  return model;
+}
+
+inline std::vector<spec::ModelSpec> fp8_models() {
+  return {fp8_model(false), fp8_model(true), fp8_latent_model(true), fp8_latent_model(false)};
+}
+
 struct Fp8Case {
   spec::LinearPrecision linear;
   spec::Recompute recompute = spec::Recompute::norms_swiglu;

@@ -11,17 +11,17 @@ namespace {
 
 using namespace parity;
 
-/// Weights, losses and gradient norms after three steps.
+/// Weights, losses and gradient norms after some steps.
 struct Trained {
   at::Tensor weights;
   std::vector<double> numbers;
 };
 
-Trained train(const spec::ModelSpec& model, const Fp8Case& of) {
+Trained train(const spec::ModelSpec& model, const Fp8Case& of, std::uint64_t steps = 3) {
   const auto communicator = make_self_communicator();
   tests::StepRunner trainer = fp8_runner(model, of, at::kCPU, *communicator, 3);
   Trained out;
-  for (std::uint64_t step = 0; step < 3; ++step) {
+  for (std::uint64_t step = 0; step < steps; ++step) {
     const run::StepResult result = fp8_step(trainer, fp8_batch(model, step));
     out.numbers.push_back(result.cross_entropy);
     out.numbers.push_back(result.gradient_norm);
@@ -33,27 +33,30 @@ Trained train(const spec::ModelSpec& model, const Fp8Case& of) {
 class Fp8StepImpl : public testing::TestWithParam<Recipe> {};
 
 TEST_P(Fp8StepImpl, StepsInFp64EqualTheReference) {
-  for (const bool qwen : {false, true})
-    compare_fp8(fp8_model(qwen),
-                {.linear = {.recipe = GetParam(), .unquantised = {}, .weights = QuantiseWeights::step}}, 4,
-                at::kCPU);
+  for (const spec::ModelSpec& model : fp8_models())
+    compare_fp8(model,
+                {.linear = {.recipe = GetParam(), .unquantised = {}, .weights = QuantiseWeights::step}},
+                model.latent ? 2 : 4, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, LayersLeftOutEqualTheReference) {
   compare_fp8(fp8_model(false), {.linear = {.recipe = GetParam(), .unquantised = {1, 3}}}, 2, at::kCPU);
+  compare_fp8(fp8_latent_model(true), {.linear = {.recipe = GetParam(), .unquantised = {1}}}, 1, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
-  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+  for (const auto& [dtype, model] : {std::pair{Dtype::f32, fp8_model(true)},
+                                     {Dtype::bf16, fp8_model(true)},
+                                     {Dtype::f32, fp8_latent_model(false)},
+                                     {Dtype::bf16, fp8_latent_model(true)}}) {
     Fp8Case of{.linear = {.recipe = GetParam(), .unquantised = {2}},
                .recompute = spec::Recompute::none,
                .dtype = dtype};
-    const spec::ModelSpec model = fp8_model(true);
-    const Trained first = train(model, of);
+    const Trained first = train(model, of, 2);
     for (const spec::Recompute recompute : spec::all_recomputes)
       for (const QuantiseWeights weights : {QuantiseWeights::step, QuantiseWeights::use}) {
         of.recompute = recompute, of.linear.weights = weights;
-        const Trained other = train(model, of);
+        const Trained other = train(model, of, 2);
         EXPECT_TRUE(at::equal(first.weights, other.weights)) << to_string(recompute);
         EXPECT_EQ(first.numbers, other.numbers) << to_string(recompute);
       }
@@ -63,23 +66,23 @@ TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
 /// FP8 is computed at all, and differs from the compute type by what two casts an operand explain: 2^-4 an
 /// entry of E4M3 at most, far less in a sum, and more than rounding in fp64.
 TEST_P(Fp8StepImpl, TheFirstLossIsNearThatWithoutFp8) {
-  const spec::ModelSpec model = fp8_model(false);
-  const Trained none = train(model, {}), fp8 = train(model, {.linear = {.recipe = GetParam()}});
-  EXPECT_NEAR(fp8.numbers[0] / none.numbers[0], 1, 1e-3);
-  EXPECT_GT(std::abs(fp8.numbers[0] / none.numbers[0] - 1), 1e-9);
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true)}) {
+    const Trained none = train(model, {}, 1), fp8 = train(model, {.linear = {.recipe = GetParam()}}, 1);
+    EXPECT_NEAR(fp8.numbers[0] / none.numbers[0], 1, 1e-3) << model.name;
+    EXPECT_GT(std::abs(fp8.numbers[0] / none.numbers[0] - 1), 1e-9) << model.name;
+  }
 }
 
 /// Two ranks with a micro-batch each are one with both: scales are those of a micro-batch, and of the whole
 /// weights, which no rank may quantise before the new ones are there.
-TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
+void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe) {
   using spec::DataParallel;
-  const spec::ModelSpec model = fp8_model(false);
-  const std::vector<double> alone = train(model, {.linear = {.recipe = GetParam()}}).numbers;
+  const std::vector<double> alone = train(model, {.linear = {.recipe = recipe}}).numbers;
   for (const auto& [data, weights] : {std::pair{DataParallel::replicate, QuantiseWeights::step},
                                       {DataParallel::replicate, QuantiseWeights::use},
                                       {DataParallel::zero1, QuantiseWeights::step},
                                       {DataParallel::shard, QuantiseWeights::use}}) {
-    const Fp8Case of{.linear = {.recipe = GetParam(), .unquantised = {}, .weights = weights},
+    const Fp8Case of{.linear = {.recipe = recipe, .unquantised = {}, .weights = weights},
                      .layout = spec::layout_of(data, 2)};
     std::vector<double> together;
     tests::on_thread_ranks(2, [&](Communicator& communicator) {
@@ -96,8 +99,14 @@ TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
     });
     ASSERT_EQ(together.size(), alone.size());
     for (std::size_t i = 0; i < alone.size(); ++i)
-      EXPECT_NEAR(together[i], alone[i], 1e-11 * alone[i]) << to_string(data) << ", number " << i;
+      EXPECT_NEAR(together[i], alone[i], 1e-11 * alone[i])
+          << model.name << ", " << to_string(data) << ", number " << i;
   }
+}
+
+TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true)})
+    expect_two_ranks_train_as_one(model, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Fp8StepImpl,

@@ -135,6 +135,18 @@ TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   mixed.family = Family::qwen3,
   mixed.experts = Experts{.count = 4, .active = 2, .width = 64, .first_dense = 1};
   EXPECT_EQ(gathered_codes(inventory(mixed), fp8, true).blocks, (std::vector<std::int64_t>{1}));
+  // The projections of latent attention are linears of their own: seven of a block, or six where queries are
+  // not compressed. Only the blocks' gains come beside them.
+  ModelSpec latent = model;
+  latent.family = Family::deepseek_v3, latent.kv_heads = latent.heads;
+  for (const std::int64_t query_rank : {32, 0}) {
+    latent.latent = LatentAttention{
+        .query_rank = query_rank, .key_value_rank = 32, .rope_dim = model.head_dim / 2, .value_dim = 16};
+    const GatheredCodes of_latent = gathered_codes(inventory(latent), fp8, true);
+    EXPECT_EQ(of_latent.blocks, (std::vector<std::int64_t>{1, 2, 3, 4}));
+    EXPECT_EQ(of_latent.linears, 4 * (query_rank > 0 ? 7 : 6));
+    EXPECT_EQ(of_latent.vectors.flat_size, 0);
+  }
   // Biases stand beside each other as in the weights, and come in the weights' type.
   model.qkv_bias = true;
   EXPECT_EQ(of(fp8, DataParallel::shard, 2).all_reduce - of(none, DataParallel::shard, 2).all_reduce,

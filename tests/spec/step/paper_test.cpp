@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "spec/flops/by_precision.hpp"
 #include "spec/memory/plan.hpp"
 #include "spec/ops/load_balancing.hpp"
 #include "spec/ops/router.hpp"
@@ -388,6 +389,15 @@ ModelSpec sixteens() {
   return model;
 }
 
+/// Latent attention of multiples of 16, each projection of another size.
+ModelSpec latent_sixteens(std::int64_t query_rank) {
+  ModelSpec model = sixteens();
+  model.family = Family::deepseek_v3, model.kv_heads = model.heads, model.head_dim = 24;
+  model.latent =
+      LatentAttention{.query_rank = query_rank, .key_value_rank = 64, .rope_dim = 16, .value_dim = 12};
+  return model;
+}
+
 Setting fp8(QuantiseWeights weights = QuantiseWeights::use) {
   return {.model = sixteens(),
           .dtype = Dtype::bf16,
@@ -477,19 +487,30 @@ TEST(PaperFp8Spec, GatheredCodesAreTurnedForBackwardAlone) {
             Count(5 * L * weights * 4) + Count(L * 2 * 64 * 4));
 }
 
-/// Block GEMMs run in FP8, attention, head and the blocks that are left out do not.
+/// Block GEMMs run in FP8, attention, head and the blocks that are left out do not; without what runs again
+/// they are those of the peak that MFU is taken of.
 RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
   Setting setting = fp8();
+  if (*rc::gen::arbitrary<bool>()) setting.model = latent_sixteens(*rc::gen::element<std::int64_t>(0, 32));
   setting.recompute =
       *rc::gen::elementOf(std::vector<Recompute>(std::begin(all_recomputes), std::end(all_recomputes)));
   setting.linear.recipe = *rc::gen::element(quantise::Recipe::fp8_tensor, quantise::Recipe::mxfp8);
   if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {2};
   const std::int64_t blocks = 2 - static_cast<std::int64_t>(setting.linear.unquantised.size());
   const ExecutedFlops ran = paper::trace(setting).executed;
+  Count once;
   for (const FlopComponent component :
-       {FlopComponent::qkv, FlopComponent::attention_output, FlopComponent::gate_up, FlopComponent::down})
+       {FlopComponent::qkv, FlopComponent::latent_projections, FlopComponent::attention_output,
+        FlopComponent::gate_up, FlopComponent::down}) {
     for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward, ExecutedPass::recompute})
       RC_ASSERT(2 * ran.at(component, pass).fp8 == blocks * ran.at(component, pass).executed());
+    for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward})
+      once += ran.at(component, pass).fp8;
+  }
+  const FlopsByPrecision exact =
+      exact_flops_by_precision(setting.model, setting.sequence_length, Precision::bf16, setting.linear.recipe,
+                               setting.linear.unquantised_layers());
+  RC_ASSERT(once == setting.micro * exact.at(Precision::fp8));
   for (const FlopComponent component :
        {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values})
     RC_ASSERT(ran.at(component, ExecutedPass::forward).fp8 == Count(0));
@@ -511,6 +532,33 @@ TEST(PaperFp8Spec, KeptTwinsByHand) {
   const memory::Plan use = memory::plan(fp8()), step = memory::plan(fp8(QuantiseWeights::step));
   const std::int64_t weights = 32 * 16 + 16 * 16 + 96 * 16 + 16 * 48, scales = 4 * 4;
   EXPECT_EQ(step.state - use.state, Count(2 * (2 * weights + scales)));
+}
+
+/// The same of latent attention: queries [32, 16] and [4 24, 32], or [4 24, 16] at once, keys and values
+/// [64 + 16, 16] and [4 (8 + 12), 64], output [16, 4 12].
+TEST(PaperFp8Spec, KeptTwinsOfLatentAttentionByHand) {
+  for (const std::int64_t query_rank : {32, 0}) {
+    Setting use = fp8(), step = fp8(QuantiseWeights::step);
+    use.model = step.model = latent_sixteens(query_rank);
+    const std::int64_t queries = query_rank > 0 ? 32 * 16 + 96 * 32 : 96 * 16,
+                       weights = queries + 80 * 16 + 80 * 64 + 16 * 48 + 96 * 16 + 16 * 48,
+                       scales = 4 * (query_rank > 0 ? 7 : 6);
+    EXPECT_EQ(memory::plan(step).state - memory::plan(use).state, Count(2 * (2 * weights + scales)));
+  }
+}
+
+/// Norms and gates quantise what they make. As ops of their own remain attention's output, both orientations
+/// of each weight, and the gradients of all results but gate and up's.
+TEST(PaperFp8Spec, OfLatentAttentionEachTensorIsQuantisedOnce) {
+  for (const std::int64_t query_rank : {32, 0}) {
+    Setting setting = fp8();
+    setting.model = latent_sixteens(query_rank);
+    std::int64_t calls = 0;
+    for (const paper::OpMemory& each : paper::trace(setting).memory) calls += each.op == StepOp::quantise;
+    const std::int64_t L = 2, projections = query_rank > 0 ? 4 : 3, values = 1, gradients = 2 + projections,
+                       weights = 3 + projections;
+    EXPECT_EQ(calls, L * (values + gradients + 2 * weights));
+  }
 }
 
 TEST(PaperFp8Spec, C4AndC5RefuseWhatNoGemmReads) {
