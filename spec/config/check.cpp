@@ -200,12 +200,6 @@ void check(const RunConfig& config, const ModelSpec& model) {
     return "compute.linear = \"" + std::string(to_string(config.linear)) + "\" with " + model.name +
            ", a mixture of experts: its linears are not quantised yet; leave it out, or set it to \"bf16\"";
   });
-  // config_c25
-  require(!model.latent || config.linear == quantise::Recipe::none, "config_c25", [&] {
-    return "compute.linear = \"" + std::string(to_string(config.linear)) + "\" with " + model.name +
-           ", which has latent attention: its linears are not quantised yet; leave it out, or set it to "
-           "\"bf16\"";
-  });
   // config_c26
   require(std::ranges::count(recomputes_of(model), config.recompute) > 0, "config_c26", [&] {
     return "memory.recompute = \"" + std::string(to_string(config.recompute)) +

@@ -205,13 +205,13 @@ ModelSpec small_latent() {
   return model;
 }
 
-TEST(ConfigSpec, C25RefusesFp8BesideLatentAttention) {
+TEST(ConfigSpec, C15TakesFp8BesideLatentAttentionButNotBesideItsExperts) {
   RunConfig config;
-  config.linear = quantise::Recipe::fp8_tensor;
-  EXPECT_EQ(refusal(config, small()), "");
-  EXPECT_EQ(refusal(config, small_latent()).substr(0, 10), "config_c25");
-  config.linear = quantise::Recipe::none;
-  EXPECT_EQ(refusal(config, small_latent()), "");
+  config.linear = quantise::Recipe::fp8_block;
+  ModelSpec model = small_latent();
+  EXPECT_EQ(refusal(config, model), "");
+  model.experts = Experts{.count = 4, .active = 2, .width = 8};
+  EXPECT_EQ(refusal(config, model).substr(0, 10), "config_c15");
 }
 
 TEST(ConfigSpec, C26RefusesMlaUpWithoutLatentAttention) {
