@@ -189,7 +189,7 @@ for part in "$@"; do
     baseline-tensor | baseline-tensor-async)
       asynchronous=()
       [ "$part" = baseline-tensor ] || asynchronous=(--asynchronous)
-      on_all_gpus --parallel tensor "${asynchronous[@]}" "${llama3_8b[@]}" --micro 4 --accumulation 2 --weights bf16 \
+      on_all_gpus --parallel tensor "${asynchronous[@]}" "${llama3_8b[@]}" --micro 4 --accumulation $(($(gpus) / 2)) --weights bf16 \
         --compile blocks || failed=1 ;;
     baseline-p2) pytorch "${llama3_8b[@]}" --micro 2 --accumulation 4 --weights bf16 --compile blocks || failed=1 ;;
     baseline-p6)

@@ -13,7 +13,6 @@ has more than 65,536 entries; the last line printed is the command that trains o
 import argparse
 import errno
 import hashlib
-import importlib.util
 import json
 import os
 import signal
@@ -77,8 +76,8 @@ def tokenise(arguments):
     coder = encoder(arguments.tokenizer)
     end = end_token(arguments.end, arguments.tokenizer, coder)
     kinds = {name: kind_of(name, arguments.format) for name in arguments.files}
-    if arguments.tokenizer and not importlib.util.find_spec("tiktoken"):
-        print("tokenise.py: pip install tiktoken: byte-level BPE is encoded several times as fast, with the same ids", file=sys.stderr)
+    if coder.advice:
+        print(f"tokenise.py: {coder.advice}", file=sys.stderr)
     if not coder.cuts:
         print("tokenise.py: this tokenizer's ids depend on the lines before: each document is encoded whole", file=sys.stderr)
         for name in (name for name in arguments.files if kinds[name] == "text"):

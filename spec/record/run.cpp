@@ -7,6 +7,7 @@
 
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::record {
 namespace {
@@ -65,8 +66,13 @@ GlobalBatch global_batch(const RunStart& start) {
   GlobalBatch batch{.sequences = start.batch.sequences};
   for (const auto& [key, value] : start.settings)
     if (const auto* stages = std::get_if<std::vector<std::string>>(&value); stages && key == "batch.ramp")
-      for (const std::string& text : *stages)
-        if (const auto stage = ramp_stage(text)) batch.ramp.push_back(*stage);
+      for (const std::string& text : *stages) {
+        const auto stage = ramp_stage(text);
+        if (!stage)
+          throw UserError(ExitCode::bad_data,
+                          "batch.ramp holds " + quote(text) + ", which is no SEQUENCES:STEPS");
+        batch.ramp.push_back(*stage);
+      }
   return batch;
 }
 

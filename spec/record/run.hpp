@@ -29,7 +29,7 @@ struct Run {
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
 
-/// The global batch of a start, with its ramp, as its settings say it.
+/// The global batch of a start, with its ramp, as its settings say it. Errors: UserError(bad_data).
 GlobalBatch global_batch(const RunStart& start);
 
 /// Fraction of the gap from log V, the loss of a uniform guess, to the floor that `loss` closes: 1 at the

@@ -54,22 +54,50 @@ def check_fast_path(tokenizer_json):
         texts = ["".join(draw.choice(WORDS + [" ", "\n", "a"] + draw.choices(letters[:width], k=20)) for _ in range(60)) for _ in range(30)]
         assert coder.fast.ids(texts, None) == coder.by_tokenizers(texts), width
 
-    def changed(change):
-        description = json.loads(Path(tokenizer_json).read_text())
+    def changed(change, of=tokenizer_json):
+        description = json.loads(Path(of).read_text())
         change(description)
         other = folder / "other.json"
         other.write_text(json.dumps(description))
-        return HuggingFace(str(other)).fast
+        return HuggingFace(str(other))
+
+    def as_llama3(d):
+        """Its splitter, words looked up whole, and every pair that makes a token a merge, as its conversion writes them."""
+        d["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": fast_bpe.LLAMA3}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]}
+        model, special = d["model"], [d["model"]["vocab"].pop("<|end|>")]
+        model["ignore_merges"] = True
+        model["vocab"] = {token: number - (number > special[0]) for token, number in model["vocab"].items()}
+        d["added_tokens"][0]["id"] = len(model["vocab"])
+        model["merges"] = [[token[:at], token[at:]] for token in sorted(model["vocab"], key=model["vocab"].get) for at in range(1, len(token))
+                           if token[:at] in model["vocab"] and token[at:] in model["vocab"]]
+
+    llama3 = changed(as_llama3)
+    assert llama3.fast and len(llama3.fast.encoding._mergeable_ranks) < len(json.loads((folder / "other.json").read_text())["model"]["merges"]) + 256
+    texts = ["".join(draw.choice(WORDS + ["\n", " ", "DON'T"] + draw.choices(letters, k=20)) for _ in range(60)) for _ in range(30)]
+    assert llama3.fast.ids(texts, None) == llama3.by_tokenizers(texts)
+    (folder / "llama3.json").write_text((folder / "other.json").read_text())
+    for change in [lambda d: d["pre_tokenizer"]["pretokenizers"][0].update(invert=True),
+                   lambda d: d["pre_tokenizer"]["pretokenizers"][0].update(behavior="Removed"),
+                   lambda d: d["pre_tokenizer"]["pretokenizers"][0].update(pattern={"Regex": "^a|" + fast_bpe.LLAMA3}),
+                   lambda d: d["pre_tokenizer"]["pretokenizers"][1].update(use_regex=True),
+                   lambda d: d["added_tokens"][0].update(content="a", id=d["model"]["vocab"]["a"])]:
+        assert not changed(change, folder / "llama3.json").fast
 
     def out_of_order(d):
         d["model"]["merges"] = d["model"]["merges"][1:] + d["model"]["merges"][:1]
 
-    assert changed(lambda d: None)
-    for change in [out_of_order, lambda d: d["model"]["merges"].pop(), lambda d: d["model"].update(dropout=0.1),
+    def makes_special(d):
+        made = next(token for token in map("".join, d["model"]["merges"]) if token.isascii() and token.isalpha())
+        d["added_tokens"].append(dict(d["added_tokens"][0], content=made, id=d["model"]["vocab"][made]))
+
+    assert changed(lambda d: None).fast
+    for change in [out_of_order, makes_special, lambda d: d["model"]["merges"].pop(), lambda d: d["model"].update(dropout=0.1),
                    lambda d: d["model"].update(byte_fallback=True), lambda d: d["pre_tokenizer"].update(add_prefix_space=True),
                    lambda d: d.update(normalizer={"type": "NFC"}), lambda d: d.update(pre_tokenizer={"type": "Whitespace"}),
                    lambda d: d["added_tokens"].append(dict(d["added_tokens"][0], id=600, content="loss", special=False))]:
-        assert not changed(change)
+        assert not changed(change).fast
 
     # Texts with a character that the two take for another class go to tokenizers.
     bytes_alone = {bytes([byte]): byte for byte in range(256)}
