@@ -103,6 +103,13 @@ class Run {
  private:
   /// Nothing is written.
   int say_complete() const {
+    const std::int64_t done = start_.resume->state.step;
+    if (done > config_.steps)
+      throw AgreedError(ExitCode::usage,
+                        start_.resume->path + " is of step " + std::to_string(done) +
+                            ", behind train.steps = " + std::to_string(config_.steps) +
+                            ": give more steps than are done, or resume an earlier checkpoint by "
+                            "its path");
     const std::filesystem::path run = std::filesystem::path(start_.resume->path).parent_path().parent_path();
     const std::string into = run == config_.directory ? "" : " --into " + config_.directory;
     if (communicator_.rank() == 0)

@@ -16,7 +16,9 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 Division divided(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
-  const Batch batch = batch_of(config.sequences, config.micro, data_ranks(config, ranks.all));
+  const std::int64_t of_data = data_ranks(config, ranks.all);
+  const Batch batch = batch_of(
+      config.sequences, config.ramp.empty() ? config.micro : micro_sequences(config, of_data), of_data);
   check_tensor_ranks(model, config.tensor_ranks, batch.micro * config.sequence_length);
   const Layout layout = layout_on(config, ranks);
   check_expert_ranks(model, config.expert_ranks, layout, config.tensor_ranks);

@@ -293,9 +293,10 @@ void add_model_and_data(std::vector<Key>& all) {
       entries<RampStage>("batch.ramp", &C::ramp, ramp_stage, "two whole numbers from 1 each",
                          "Stages of a smaller global batch before batch.sequences, each SEQUENCES:STEPS, as "
                          "32:1000,64:1000; samples are read in the same order as without; empty: none"));
-  all.push_back(integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
-                        "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
-                        "data-parallel ranks, no accumulation"));
+  all.push_back(
+      integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
+              "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
+              "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
   all.push_back(

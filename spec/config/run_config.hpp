@@ -149,10 +149,13 @@ inline bool has_documents(const RunConfig& config) {
 inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }
 
 /// Sequences of one micro-batch, per rank: config.micro or, when that is 0, sequences / ranks (no
-/// accumulation), at least 1. Whether it divides is the business of spec/batch.
+/// accumulation), at least 1; with a ramp the largest that divides every stage, too. Whether it divides is
+/// the business of spec/batch.
 inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
   if (config.micro > 0) return config.micro;
-  return std::max<std::int64_t>(1, config.sequences / ranks);
+  std::int64_t common = config.sequences;
+  for (const RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
+  return std::max<std::int64_t>(1, common / ranks);
 }
 
 /// Of the block linears of a run. A choice that is still automatic counts as `use`. Errors: SpecError

@@ -133,6 +133,24 @@ TEST_F(Resume, ABranchOfACompleteRunNamesTheCommandThatMakesIt) {
       << complete.messages;
 }
 
+TEST_F(Resume, ALargerBatchGoesOnInMicroBatchesOfTheStepsBefore) {
+  const auto larger =
+      tests::assay({"resume", folder("run"), "--change", "train.steps=8", "--change", "batch.sequences=8"});
+  ASSERT_EQ(larger.code, 0) << larger.messages;
+  const auto steps = run().steps;
+  ASSERT_EQ(steps.size(), 8u);
+  EXPECT_EQ(steps[5].tokens, 4 * 128);
+  EXPECT_EQ(steps[6].tokens, 8 * 128);
+}
+
+TEST_F(Resume, FewerStepsThanAreDoneAreRefused) {
+  const auto refused = tests::assay({"resume", folder("run"), "--change", "train.steps=3"});
+  EXPECT_EQ(refused.code, 2) << refused.messages;
+  EXPECT_NE(refused.messages.find("is of step 6, behind train.steps = 3: give more steps than are done"),
+            std::string::npos)
+      << refused.messages;
+}
+
 TEST_F(Resume, WhatCannotGoOnIsRefusedInOneLine) {
   for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
            {{"resume"}, 2},

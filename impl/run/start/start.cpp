@@ -59,14 +59,14 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   return files;
 }
 
-/// Stages of the ramp that are not over before step `from` are of whole micro-batches. Errors: UserError
-/// (usage) with the nearest values that are; spec::batch_of's.
-void check_stages(const spec::RunConfig& config, const spec::Batch& batch, std::int64_t from) {
+/// Every stage of the ramp is of whole micro-batches. Errors: UserError (usage) with the nearest values that
+/// are; spec::batch_of's.
+void check_stages(const spec::RunConfig& config, const spec::Batch& batch) {
   const std::int64_t at_once = batch.micro * batch.ranks;
   std::int64_t common = config.sequences;  // a divisor of it divides every stage
   for (const spec::RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
   for (const spec::RampStage& stage : config.ramp) {
-    if (from < stage.steps && stage.sequences % at_once != 0)
+    if (stage.sequences % at_once != 0)
       throw UserError(
           ExitCode::usage,
           "batch.ramp has a stage of " + std::to_string(stage.sequences) +
@@ -77,8 +77,7 @@ void check_stages(const spec::RunConfig& config, const spec::Batch& batch, std::
               (common % batch.ranks == 0
                    ? ", or batch.micro to " + spec::nearest_divisors(common / batch.ranks, batch.micro)
                    : ""));
-    if (from < stage.steps) spec::batch_of(stage.sequences, batch.micro, batch.ranks);
-    from = std::max<std::int64_t>(from - stage.steps, 0);
+    spec::batch_of(stage.sequences, batch.micro, batch.ranks);
   }
 }
 
@@ -105,8 +104,11 @@ Start prepare(const Request& request, const Rank& rank) {
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
     start.resume = resume_point(request, start.data_files);
-    if (start.resume && start.resume->changes.batch) start.config.ramp = start.resume->changes.batch->ramp;
-    check_stages(start.config, start.batch, start.resume ? start.resume->state.step : 0);
+    if (start.resume && start.resume->changes.batch) {
+      start.config.ramp = start.resume->changes.batch->ramp;
+      start.batch = spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host}).batch;
+    }
+    check_stages(start.config, start.batch);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)

@@ -381,9 +381,9 @@ class AssayRecord : public LineReader {
   std::optional<double> planned_;                  ///< memory, of the last start
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
-  std::int64_t skipped_ = 0;    ///< steps
-  bool drops_ = false;          ///< choices of experts, by a capacity
-  GlobalBatch batch_;           ///< of the last start
+  std::int64_t skipped_ = 0;  ///< steps
+  bool drops_ = false;        ///< choices of experts, by a capacity
+  GlobalBatch batch_;         ///< of the last start
   std::int64_t sequence_length_ = 0;
   EndOfStart::Sums sums_;       ///< of the steps since the last start
   std::vector<double> losses_;  ///< of the last of them

@@ -3,10 +3,10 @@
 // by tests/cli/tensorboard_test.cpp.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 
 #include "impl/logs/tensorboard/event_file.hpp"
 #include "impl/logs/tensorboard/event_writer.hpp"

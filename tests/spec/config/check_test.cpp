@@ -341,6 +341,9 @@ TEST(ConfigSpec, MicroFollowsFromTheRanks) {
   config.sequences = 12;
   EXPECT_EQ(micro_sequences(config, 3), 4);
   EXPECT_EQ(micro_sequences(config, 24), 1);
+  config.ramp = {{8, 3}, {6, 1}};
+  EXPECT_EQ(micro_sequences(config, 1), std::gcd(config.sequences, std::int64_t{2})) << "divides every stage";
+  config.ramp = {};
   config.micro = 2;
   EXPECT_EQ(micro_sequences(config, 3), 2);
 }
