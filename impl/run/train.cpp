@@ -223,7 +223,7 @@ class Run {
   checkpoint::State load_whole(ResumePoint& point) {
     for (;;) {
       try {
-        const checkpoint::State state = trainer_->load(point.path);
+        checkpoint::State state = trainer_->load(point.path);
         say_passed_over(point);
         return state;
       } catch (const UserError& error) {

@@ -194,7 +194,7 @@ TEST(TensorboardImpl, AFolderThatTakesNoFileIsAnErrorThatSaysSo) {
   const tests::Scratch scratch;
   scratch.write("file", "");
   try {
-    EventWriter(scratch.path() / "file" / "run");
+    const EventWriter writer(scratch.path() / "file" / "run");
     FAIL() << "a file is no folder";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::io);
