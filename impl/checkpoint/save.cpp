@@ -74,8 +74,8 @@ Save::Save(const std::string& directory, const ParameterBuffers& buffers, State 
       rank_(groups.all().rank()),
       ranks_(groups.all().size()) {
   Communicator& all = groups.all();
-  all.settle();  // here, where a watch sees it, not in a copy of the state, a GPU that hangs holds its rank
-                 // up
+  // A GPU that hangs holds its rank up here, where a watch sees it, and not in the copy of the state.
+  all.settle();
   refuse_together(all, [&] {
     if (rank_ == 0) with_reason([&] { make_folder(); });
   });

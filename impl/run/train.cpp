@@ -113,8 +113,8 @@ class Run {
     const std::filesystem::path run = std::filesystem::path(start_.resume->path).parent_path().parent_path();
     const std::string into = run == config_.directory ? "" : " --into " + config_.directory;
     if (communicator_.rank() == 0)
-      std::cerr << start_.resume->path << ": this run is complete: step " << start_.resume->state.step
-                << " of " << config_.steps << " is done; nothing was trained or written\n"
+      std::cerr << start_.resume->path << ": this run is complete: step " << done << " of " << config_.steps
+                << " is done; nothing was trained or written\n"
                 << "to go on, give it more steps: train.steps=" << 2 * config_.steps << ", or `assay resume "
                 << run.string() << " --change train.steps=" << 2 * config_.steps << into
                 << "` (the learning rate then follows the longer schedule)" << std::endl;
