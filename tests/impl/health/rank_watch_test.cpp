@@ -28,8 +28,15 @@ struct Reported {
 
 constexpr int all_go_on = -1, all_hang = -2;
 
+void end_child(int child) {
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
 /// `faulty` of `hosts.size()` ranks does `what`, the others wait until the watch ends them or 6 s are over.
-/// Ranks with the same entry of `hosts` are of one machine. `stand_in`: a process instead of this one.
+/// Ranks with the same entry of `hosts` are of one machine. `stand_in`: the faulty rank's process, instead of
+/// this one; it is killed behind `what`, and as with a process that dies, its watch and its store are gone by
+/// then.
 void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
           const std::function<void(RankWatch&)>& what, std::optional<int> stand_in = {}) {
   // Ranks of one test find each other on this machine, even where it has no network.
@@ -50,9 +57,11 @@ void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
     };
     Process process = rank == faulty && stand_in ? process_of(*stand_in) : this_process();
     process.space = host + play;
-    RankWatch watch(communicator, quick,
-                    {.print = [&](const std::string& text) { note(reported.texts, text); }, .end = end}, host,
-                    process);
+    std::optional<RankWatch> own(
+        std::in_place, communicator, quick,
+        WatchCalls{.print = [&](const std::string& text) { note(reported.texts, text); }, .end = end}, host,
+        process);
+    RankWatch& watch = *own;
     const auto slow = [&](const std::string& text, bool aloud) {
       if (aloud) note(reported.warned, std::to_string(rank) + ": " + text);
       if (rank != 0) return;
@@ -67,7 +76,10 @@ void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
     watch.row().enter(Doing::backward);
     if (rank == faulty) {
       std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all have seen where it is
-      return what(watch);
+      what(watch);
+      own.reset();
+      if (stand_in) end_child(*stand_in);
+      return;
     }
     const WaitingRow waiting(watch.row());
     for (int turn = 0; turn < (faulty == all_go_on ? 150 : 600) && !ended && !reported.over; ++turn) {
@@ -102,16 +114,10 @@ int start_child() {
   return child;
 }
 
-void end_child(int child) {
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-}
-
 /// The process of the faulty rank is another one, which is killed.
 void play_a_death(const std::vector<std::string>& hosts, int rank, Reported& reported) {
-  const int child = start_child();
   play(
-      hosts, rank, reported, [child](RankWatch&) { end_child(child); }, child);
+      hosts, rank, reported, [](RankWatch&) {}, start_child());
 }
 
 TEST(RankWatchImpl, ARankThatGoesWithoutAWordIsNamedOnceByTheOthers) {
