@@ -104,13 +104,6 @@ void check_split(const RunConfig& config) {
            to_string(config.linear) +
            "\": scales of tensors that are split over ranks are not agreed on yet; leave one of the two out";
   });
-  // config_c20
-  require(config.expert_ranks == 1 || config.linear == quantise::Recipe::none, "config_c20", [&] {
-    return "parallel.expert = " + std::to_string(config.expert_ranks) + " with compute.linear = \"" +
-           to_string(config.linear) +
-           "\": rows are sent to the ranks of their experts in the compute type alone; leave one of the two "
-           "out";
-  });
 }
 
 void check_capacity(const RunConfig& config) {
@@ -194,11 +187,6 @@ void check(const RunConfig& config, const ModelSpec& model) {
   require(config.sequence_length <= model.context, "config_c7", [&] {
     return "batch.sequence_length = " + std::to_string(config.sequence_length) + " exceeds the context of " +
            model.name + ", " + std::to_string(model.context) + " tokens";
-  });
-  // config_c15
-  require(!model.experts || config.linear == quantise::Recipe::none, "config_c15", [&] {
-    return "compute.linear = \"" + std::string(to_string(config.linear)) + "\" with " + model.name +
-           ", a mixture of experts: its linears are not quantised yet; leave it out, or set it to \"bf16\"";
   });
   // config_c26
   require(std::ranges::count(recomputes_of(model), config.recompute) > 0, "config_c26", [&] {

@@ -13,7 +13,7 @@ void check(const RunConfig& config);
 
 /// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
 /// (spec/model/trainable.hpp), SpecError config_c7..config_c10,
-/// config_c15, config_c16, config_c26.
+/// config_c16, config_c26.
 void check(const RunConfig& config, const ModelSpec& model);
 
 /// Ranks that read different sequences, of all `ranks` of a run. Errors: SpecError config_c13.

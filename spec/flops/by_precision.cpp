@@ -44,19 +44,17 @@ FlopsByPrecision exact_flops_by_precision(const ModelSpec& m, std::int64_t seque
              std::to_string(m.layers - 1) + ": each is named once";
     });
   }
-  std::int64_t sparse = 0, dense = 0;  // quantised ones
+  std::int64_t layers = 0, dense = 0;  // quantised ones
   for (std::int64_t layer = 0; layer < m.layers; ++layer)
-    if (!left_out.contains(layer)) ++(m.sparse(layer) ? sparse : dense);
+    if (!left_out.contains(layer)) ++layers, dense += !m.sparse(layer);
 
   using enum FlopComponent;
   Count quantised;
   if (recipe != quantise::Recipe::none) {
     for (const FlopComponent component : {qkv, latent_projections, attention_output})
-      quantised += part(exact.of(component), m.layers, dense + sparse);
+      quantised += part(exact.of(component), m.layers, layers);
     for (const FlopComponent component : {gate_up, down})
       quantised += part(exact.of(component), m.layers - m.sparse_layers(), dense);
-    for (const FlopComponent component : {routed_experts, shared_experts})
-      quantised += part(exact.of(component), m.sparse_layers(), sparse);
   }
   FlopsByPrecision out;
   const auto add = [&](Precision precision, const Count& count) {

@@ -17,8 +17,8 @@ namespace assay::spec {
 using FlopsByPrecision = std::map<Precision, Count>;
 
 /// exact_flops of one sequence: the linears of decoder blocks in fp8 where `recipe` quantises them, but for
-/// the layers (from 0) in `unquantised`; the rest in `compute`. Linears of blocks: qkv, latent_projections,
-/// attention_output, gate_up, down, routed_experts, shared_experts.
+/// the layers (from 0) in `unquantised`; the rest in `compute`. Linears of blocks (block_linears in
+/// spec/ops/linear_precision.hpp): qkv, latent_projections, attention_output, gate_up, down.
 /// Errors: as exact_flops; SpecError by_precision_c1 (a layer that the model lacks, or named twice).
 FlopsByPrecision exact_flops_by_precision(const ModelSpec& model, std::int64_t sequence_length,
                                           Precision compute, quantise::Recipe recipe,

@@ -55,7 +55,8 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
                                       {Recipe::mxfp8, parity::fp8_model(true)},
                                       {Recipe::fp8_tensor, parity::fp8_latent_model(true)},
                                       {Recipe::fp8_block, parity::fp8_latent_model(false)},
-                                      {Recipe::fp8_block, parity::fp8_latent_model(true)},
+                                      {Recipe::fp8_block, parity::fp8_experts_model(true)},
+                                      {Recipe::fp8_tensor, parity::fp8_experts_model(false)},
                                       {Recipe::mxfp8, parity::fp8_latent_model(false)}})
     for (const spec::Recompute recompute : spec::all_recomputes)
       for (const auto& [weights, layout] :

@@ -21,6 +21,7 @@ namespace assay::impl::expert_ranks_test {
 namespace {
 
 using spec::DataParallel;
+using spec::quantise::Recipe;
 using tests::LayoutCase;
 
 constexpr DataParallel kinds[] = {DataParallel::replicate, DataParallel::zero1, DataParallel::shard,
@@ -88,6 +89,17 @@ TEST(ExpertRanksImpl, RanksWithoutATokenTrainAsTheReference) {
       LayoutCase c{.seed = 9, .micro = 1, .accumulation = 2, .recompute = recompute};
       c.experts = true, c.expert = 4, c.one_expert = true;
       const spec::Layout layout = spec::layout_of(data, 4, 4);
+      EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+    }
+}
+
+/// Of blocks with experts attention is in FP8; a shard gathers them in the compute type, the others as codes.
+TEST(ExpertRanksImpl, BesideFp8TrainAsTheReference) {
+  for (const std::int64_t expert : {2, 3})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      LayoutCase c{.seed = seed, .micro = 1, .steps = 2, .linear = {.recipe = Recipe::fp8_tensor}};
+      c.experts = true, c.expert = expert;
+      const spec::Layout layout = spec::layout_of(kinds[seed], expert, expert);
       EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
     }
 }
@@ -262,8 +274,8 @@ TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
   });
 }
 
-/// Where every token visits all experts, and so all ranks, a rank takes what the plan says; a rank alone gets
-/// what it sends.
+/// Where every token visits as many ranks as it can, a rank takes what the plan says: all of them, where it
+/// visits all experts, or one for each choice, where a rank holds one expert. A rank alone gets what it sends.
 RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
                .micro = *rc::gen::inRange<std::int64_t>(1, 5),
@@ -273,7 +285,12 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   spec::ModelSpec model = tests::case_model(c);
   model.context = *rc::gen::inRange<std::int64_t>(4, 24);
-  model.experts->active = model.experts->count, model.experts->active_groups = model.experts->groups;
+  spec::Experts& experts = *model.experts;
+  experts.active_groups = experts.groups, experts.active = experts.count;
+  if (*rc::gen::arbitrary<bool>()) {
+    experts.count = c.expert, experts.groups = experts.active_groups = 1;
+    experts.active = *rc::gen::inRange<std::int64_t>(1, c.expert);
+  }
   const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
   const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
                                        tests::Documents::whole, tests::Ignored::some, c.seed);

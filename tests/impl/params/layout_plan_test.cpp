@@ -36,7 +36,7 @@ std::int64_t held_by_all(const memory::Setting& setting) {
 RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   memory::Setting setting;
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 1u << 30);
-  setting.model = *rc::gen::arbitrary<bool>() ? tests::latent_model(2 * seed) : tests::tiny_model(seed);
+  setting.model = *rc::gen::arbitrary<bool>() ? tests::latent_model(seed) : tests::tiny_model(seed);
   setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   setting.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
   const auto ranks = *rc::gen::inRange<std::int64_t>(1, 7);

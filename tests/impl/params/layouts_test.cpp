@@ -94,7 +94,7 @@ TEST(LayoutsImpl, EightRanksOfEveryKindTrainAsTheReference) {
 
 /// Shards are quantised by their own rank and gathered as codes: in every split the training of one rank, and
 /// the formula's bytes.
-void expect_fp8_trains_as_the_reference(const std::vector<std::uint64_t>& seeds, bool latent) {
+void expect_fp8_trains_as_the_reference(const std::vector<std::uint64_t>& seeds, Model model) {
   for (const std::uint64_t seed : seeds)
     for (const spec::Layout& layout :
          {spec::layout_of(DataParallel::replicate, 2), spec::layout_of(DataParallel::shard, 3),
@@ -105,7 +105,8 @@ void expect_fp8_trains_as_the_reference(const std::vector<std::uint64_t>& seeds,
                    .ignored = tests::Ignored::some,
                    .steps = 2,
                    .recompute = seed == 3 ? spec::Recompute::block : spec::Recompute::norms_swiglu,
-                   .latent = latent,
+                   .experts = model == Model::experts,
+                   .latent = model == Model::latent,
                    .linear = {.recipe = spec::quantise::Recipe::fp8_tensor}};
       if (seed == 2) c.linear.unquantised = {1};
       EXPECT_EQ(difference(c, layout), "") << tests::describe(c, layout);
@@ -113,12 +114,16 @@ void expect_fp8_trains_as_the_reference(const std::vector<std::uint64_t>& seeds,
 }
 
 TEST(LayoutsImpl, Fp8TrainsAsTheReferenceInEveryLayout) {
-  expect_fp8_trains_as_the_reference({1, 2, 3}, /*latent=*/false);
+  expect_fp8_trains_as_the_reference({1, 2, 3}, Model::dense);
 }
 
-/// Of an even seed: without experts. Queries of the first are not compressed.
+/// Queries of the first are not compressed; the last has experts.
 TEST(LayoutsImpl, Fp8TrainsLatentAttentionAsTheReferenceInEveryLayout) {
-  expect_fp8_trains_as_the_reference({4, 2, 6}, /*latent=*/true);
+  expect_fp8_trains_as_the_reference({4, 2, 6, 5}, Model::latent);
+}
+
+TEST(LayoutsImpl, Fp8TrainsBesideExpertsAsTheReferenceInEveryLayout) {
+  expect_fp8_trains_as_the_reference({1, 2, 3}, Model::experts);
 }
 
 /// On every rank the gains that the blocks read are those that the optimizer adds to, unrounded.

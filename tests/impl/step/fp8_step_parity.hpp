@@ -33,8 +33,19 @@ inline spec::ModelSpec fp8_latent_model(bool compressed_queries) {
   return model;
 }
 
+/// Layers dense and sparse; of the sparse one attention alone is in FP8, and the experts' width fits no
+/// recipe.
+inline spec::ModelSpec fp8_experts_model(bool latent) {
+  spec::ModelSpec model = latent ? fp8_latent_model(true) : fp8_model(false);
+  model.name += "-experts";
+  model.vocab = 211, model.layers = 2;
+  model.experts = spec::Experts{.count = 5, .active = 2, .width = 40, .shared_width = 24, .first_dense = 1};
+  return model;
+}
+
 inline std::vector<spec::ModelSpec> fp8_models() {
-  return {fp8_model(false), fp8_model(true), fp8_latent_model(true), fp8_latent_model(false)};
+  return {fp8_model(false),        fp8_model(true),          fp8_latent_model(true),
+          fp8_latent_model(false), fp8_experts_model(false), fp8_experts_model(true)};
 }
 
 struct Fp8Case {

@@ -36,19 +36,20 @@ TEST_P(Fp8StepImpl, StepsInFp64EqualTheReference) {
   for (const spec::ModelSpec& model : fp8_models())
     compare_fp8(model,
                 {.linear = {.recipe = GetParam(), .unquantised = {}, .weights = QuantiseWeights::step}},
-                model.latent ? 2 : 4, at::kCPU);
+                model.latent || model.experts ? 2 : 4, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, LayersLeftOutEqualTheReference) {
   compare_fp8(fp8_model(false), {.linear = {.recipe = GetParam(), .unquantised = {1, 3}}}, 2, at::kCPU);
-  compare_fp8(fp8_latent_model(true), {.linear = {.recipe = GetParam(), .unquantised = {1}}}, 1, at::kCPU);
+  for (const spec::ModelSpec& model : {fp8_latent_model(true), fp8_experts_model(false)})
+    compare_fp8(model, {.linear = {.recipe = GetParam(), .unquantised = {1}}}, 1, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
   for (const auto& [dtype, model] : {std::pair{Dtype::f32, fp8_model(true)},
                                      {Dtype::bf16, fp8_model(true)},
                                      {Dtype::f32, fp8_latent_model(false)},
-                                     {Dtype::bf16, fp8_latent_model(true)}}) {
+                                     {Dtype::bf16, fp8_experts_model(true)}}) {
     Fp8Case of{.linear = {.recipe = GetParam(), .unquantised = {2}},
                .recompute = spec::Recompute::none,
                .dtype = dtype};
@@ -66,7 +67,7 @@ TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
 /// FP8 is computed at all, and differs from the compute type by what two casts an operand explain: 2^-4 an
 /// entry of E4M3 at most, far less in a sum, and more than rounding in fp64.
 TEST_P(Fp8StepImpl, TheFirstLossIsNearThatWithoutFp8) {
-  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true)}) {
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)}) {
     const Trained none = train(model, {}, 1), fp8 = train(model, {.linear = {.recipe = GetParam()}}, 1);
     EXPECT_NEAR(fp8.numbers[0] / none.numbers[0], 1, 1e-3) << model.name;
     EXPECT_GT(std::abs(fp8.numbers[0] / none.numbers[0] - 1), 1e-9) << model.name;
@@ -105,7 +106,7 @@ void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe) 
 }
 
 TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
-  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true)})
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)})
     expect_two_ranks_train_as_one(model, GetParam());
 }
 

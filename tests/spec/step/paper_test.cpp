@@ -492,6 +492,8 @@ TEST(PaperFp8Spec, GatheredCodesAreTurnedForBackwardAlone) {
 RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
   Setting setting = fp8();
   if (*rc::gen::arbitrary<bool>()) setting.model = latent_sixteens(*rc::gen::element<std::int64_t>(0, 32));
+  if (*rc::gen::arbitrary<bool>())
+    setting.model.experts = Experts{.count = 5, .active = 2, .width = 7, .shared_width = 6, .first_dense = 1};
   setting.recompute =
       *rc::gen::elementOf(std::vector<Recompute>(std::begin(all_recomputes), std::end(all_recomputes)));
   setting.linear.recipe = *rc::gen::element(quantise::Recipe::fp8_tensor, quantise::Recipe::mxfp8);
@@ -502,8 +504,12 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
   for (const FlopComponent component :
        {FlopComponent::qkv, FlopComponent::latent_projections, FlopComponent::attention_output,
         FlopComponent::gate_up, FlopComponent::down}) {
+    // Where the second block has experts, the first alone has a dense MLP, and is in FP8.
+    const bool of_first = setting.model.experts &&
+                          (component == FlopComponent::gate_up || component == FlopComponent::down);
     for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward, ExecutedPass::recompute})
-      RC_ASSERT(2 * ran.at(component, pass).fp8 == blocks * ran.at(component, pass).executed());
+      RC_ASSERT(2 * ran.at(component, pass).fp8 ==
+                (of_first ? 2 : blocks) * ran.at(component, pass).executed());
     for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward})
       once += ran.at(component, pass).fp8;
   }
@@ -512,7 +518,8 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
                                setting.linear.unquantised_layers());
   RC_ASSERT(once == setting.micro * exact.at(Precision::fp8));
   for (const FlopComponent component :
-       {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values})
+       {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values,
+        FlopComponent::router, FlopComponent::routed_experts, FlopComponent::shared_experts})
     RC_ASSERT(ran.at(component, ExecutedPass::forward).fp8 == Count(0));
 }
 
