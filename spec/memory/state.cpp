@@ -1,6 +1,7 @@
 #include "spec/memory/state.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -14,13 +15,17 @@ namespace assay::spec::memory {
 
 namespace {
 
-/// Elements of the buffers for gathered blocks (impl/params/layouts/sharded_parameters.cpp): two for decoder
-/// blocks, and one for embedding and head, which take turns in it unless they are one.
+/// Elements of the buffers for gathered blocks (impl/params/layouts/sharded_parameters.cpp): two in which
+/// decoder blocks take turns, each as large as the largest of its own, and one for embedding and head, which
+/// take turns in it unless they are one.
 std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
-  std::int64_t block = 0;
-  for (std::int64_t b = 1; b <= m.layers; ++b) block = std::max(block, partition.block_size(b));
+  std::array<std::int64_t, 2> blocks = {};
+  for (std::int64_t b = 1; b <= m.layers; ++b) {
+    std::int64_t& of_turn = blocks[static_cast<std::size_t>(b % 2)];
+    of_turn = std::max(of_turn, partition.block_size(b));
+  }
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(m.layers + 1);
-  return (m.layers > 1 ? 2 : 1) * block + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
+  return blocks[0] + blocks[1] + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
 }
 
 /// FP8 twins of block weights that live as long as the weights (impl/model/weight_twins.cpp).
