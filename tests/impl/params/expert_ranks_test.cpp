@@ -275,7 +275,8 @@ TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
 }
 
 /// Where every token visits as many ranks as it can, a rank takes what the plan says: all of them, where it
-/// visits all experts, or one for each choice, where a rank holds one expert. A rank alone gets what it sends.
+/// visits all experts, or one for each choice, where a rank holds one expert. A rank alone gets what it
+/// sends.
 RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
                .micro = *rc::gen::inRange<std::int64_t>(1, 5),

@@ -505,8 +505,8 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
        {FlopComponent::qkv, FlopComponent::latent_projections, FlopComponent::attention_output,
         FlopComponent::gate_up, FlopComponent::down}) {
     // Where the second block has experts, the first alone has a dense MLP, and is in FP8.
-    const bool of_first = setting.model.experts &&
-                          (component == FlopComponent::gate_up || component == FlopComponent::down);
+    const bool of_first =
+        setting.model.experts && (component == FlopComponent::gate_up || component == FlopComponent::down);
     for (const ExecutedPass pass : {ExecutedPass::forward, ExecutedPass::backward, ExecutedPass::recompute})
       RC_ASSERT(2 * ran.at(component, pass).fp8 ==
                 (of_first ? 2 : blocks) * ran.at(component, pass).executed());
