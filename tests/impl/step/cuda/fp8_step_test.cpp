@@ -46,6 +46,37 @@ Trained train(const Fp8Case& of, bool captured = false) {
 /// with a probability of about a hundredth, and an error as large as twelve roundings' variance. So the GPU's
 /// gradient lies nearer to its own reference than FP8 moves the gradient; and FP8 was computed, since it lies
 /// further from the plain one.
+void expect_near_its_reference(const spec::ModelSpec& model, Recipe recipe) {
+  const auto communicator = make_self_communicator();
+  tests::StepRunner trainer = fp8_runner(model, in_bf16(recipe), gpu, *communicator, 3);
+  reference::TrainState state = reference::initial_state(model, 3);
+  for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
+    state.parameters.at(parameter.name) =
+        reference::Tensor<double>(parameter.shape, tests::values(trainer.buffers().weights, parameter).data);
+  const reference::Batch batch = fp8_batch(model, 1);
+  const run::StepResult result =
+      trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-30);
+  reference::Recipes recipes;
+  recipes.of_block.assign(static_cast<std::size_t>(model.layers), recipe);
+  const auto micro_batches = tests::micro_batches(batch, 2);
+  const auto fp8 = reference::step_gradients(state.parameters, model, micro_batches, settings().z_loss,
+                                             recipes),
+             plain = reference::step_gradients(state.parameters, model, micro_batches, settings().z_loss);
+  reference::Parameters<double> ours;
+  for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
+    ours.emplace(parameter.name,
+                 reference::Tensor<double>(parameter.shape,
+                                           tests::values(trainer.buffers().gradients, parameter).data));
+  const double own = distance(ours, fp8.gradients), moved = distance(fp8.gradients, plain.gradients),
+               away = distance(ours, plain.gradients);
+  std::cout << model.name << ", " << to_string(recipe) << ": gradient off by " << own
+            << " of its size; FP8 moves it by " << moved << ", and the GPU's lies " << away
+            << " from the plain one" << std::endl;
+  EXPECT_LT(own, moved) << model.name;
+  EXPECT_GT(away, own) << model.name;
+  EXPECT_NEAR(result.cross_entropy, fp8.cross_entropy, 1e-2 * fp8.cross_entropy);
+}
+
 TEST(Fp8StepCuda, GradientsAreNearTheReferencesOwn) {
   ASSAY_NEEDS_GPU();
   for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block}) {
@@ -53,34 +84,8 @@ TEST(Fp8StepCuda, GradientsAreNearTheReferencesOwn) {
       std::cout << why << std::endl;
       continue;
     }
-    const spec::ModelSpec model = fp8_model(false);
-    const auto communicator = make_self_communicator();
-    tests::StepRunner trainer = fp8_runner(model, in_bf16(recipe), gpu, *communicator, 3);
-    reference::TrainState state = reference::initial_state(model, 3);
-    for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
-      state.parameters.at(parameter.name) = reference::Tensor<double>(
-          parameter.shape, tests::values(trainer.buffers().weights, parameter).data);
-    const reference::Batch batch = fp8_batch(model, 1);
-    const run::StepResult result =
-        trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-30);
-    reference::Recipes recipes;
-    recipes.of_block.assign(static_cast<std::size_t>(model.layers), recipe);
-    const auto micro_batches = tests::micro_batches(batch, 2);
-    const auto fp8 = reference::step_gradients(state.parameters, model, micro_batches, settings().z_loss,
-                                               recipes),
-               plain = reference::step_gradients(state.parameters, model, micro_batches, settings().z_loss);
-    reference::Parameters<double> ours;
-    for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
-      ours.emplace(parameter.name,
-                   reference::Tensor<double>(parameter.shape,
-                                             tests::values(trainer.buffers().gradients, parameter).data));
-    const double own = distance(ours, fp8.gradients), moved = distance(fp8.gradients, plain.gradients),
-                 away = distance(ours, plain.gradients);
-    std::cout << to_string(recipe) << ": gradient off by " << own << " of its size; FP8 moves it by " << moved
-              << ", and the GPU's lies " << away << " from the plain one" << std::endl;
-    EXPECT_LT(own, moved);
-    EXPECT_GT(away, own);
-    EXPECT_NEAR(result.cross_entropy, fp8.cross_entropy, 1e-2 * fp8.cross_entropy);
+    for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)})
+      expect_near_its_reference(model, recipe);
   }
 }
 
