@@ -11,7 +11,7 @@ namespace assay::impl::data {
 /// Sample i is spec::grammar::demo().window(seed, i, T + 1), one byte a token: a newline, then whole
 /// sentences, the last one cut. The lowest mean loss on such samples is spec::grammar::window_floor(demo(),
 /// T).
-class GrammarData final : public SampleSource {
+class GrammarData : public SampleSource {
  public:
   static constexpr std::int64_t vocabulary = 256;  ///< bytes
 

@@ -36,13 +36,16 @@ std::string program_hash() {
   return both;
 }
 
-std::string hash_of_tokens(const data::SampleSource& source, const std::vector<std::int64_t>& samples) {
+/// Of their tokens, and of where documents end in them, where the files say so.
+std::string hash_of_samples(const data::SampleSource& source, const std::vector<std::int64_t>& samples) {
   constexpr std::size_t enough = 8;
   std::vector<std::int32_t> ids(static_cast<std::size_t>(source.sequence_length()) + 1);
   std::string hashes;
   for (std::size_t i = 0; i < std::min(enough, samples.size()); ++i) {
     source.read(samples[i], ids);
     hashes += checkpoint::content_hash(std::as_bytes(std::span(ids)));
+    if (const auto ends = source.document_ends(samples[i]))
+      hashes += checkpoint::content_hash(std::as_bytes(std::span(*ends)));
   }
   return checkpoint::content_hash(std::as_bytes(std::span(hashes)));
 }
@@ -66,7 +69,7 @@ Facts start_facts(const spec::RunConfig& config, const data::SampleSource& sourc
       0);
   facts.emplace_back("data", source.description());
   facts.emplace_back("samples of the first step", std::to_string(spec::data::sample_hash(first)));
-  facts.emplace_back("tokens of the first samples", hash_of_tokens(source, first));
+  facts.emplace_back("the content of the first samples", hash_of_samples(source, first));
   return facts;
 }
 

@@ -14,16 +14,25 @@
 namespace assay::impl::run::start_agreement_test {
 namespace {
 
+/// Documents end in the middle of each sample.
+struct Documents : data::GrammarData {
+  using GrammarData::GrammarData;
+  std::int64_t end = 7;
+  std::optional<std::vector<std::int64_t>> document_ends(std::int64_t) const override { return {{end}}; }
+};
+
 /// The error of each rank, where rank `odd` has another configuration, or other data.
 std::string refusal(int ranks, int odd,
-                    const std::function<void(spec::RunConfig&, std::uint64_t& data_seed)>& change) {
+                    const std::function<void(spec::RunConfig&, std::uint64_t& data_seed)>& change,
+                    std::int64_t end_of_odd = 7) {
   std::mutex mutex;
   std::vector<std::string> texts;
   tests::on_thread_ranks(ranks, [&](Communicator& communicator) {
     spec::RunConfig config;
     std::uint64_t data_seed = 5;
     if (communicator.rank() == odd) change(config, data_seed);
-    const data::GrammarData source(data_seed, config.sequence_length, 4096);
+    Documents source(data_seed, config.sequence_length, 4096);
+    if (communicator.rank() == odd) source.end = end_of_odd;
     std::string text = "agreed";
     try {
       require_agreement(start_facts(config, source, {}), communicator);
@@ -61,6 +70,14 @@ TEST(StartAgreementImpl, ARankWithOtherSettingsIsNamed) {
 
 TEST(StartAgreementImpl, ARankWithOtherTokensIsNamed) {
   EXPECT_NE(refusal(3, 1, [](auto&, std::uint64_t& seed) { seed = 6; }).find("rank 1 differs"),
+            std::string::npos);
+}
+
+TEST(StartAgreementImpl, ARankWithOtherDocumentEndsIsNamed) {
+  EXPECT_NE(refusal(
+                3, 1, [](auto&, auto&) {}, 8)
+                .find("rank 1 differs from the others: the content of the "
+                      "first samples"),
             std::string::npos);
 }
 
