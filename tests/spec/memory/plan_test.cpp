@@ -10,6 +10,7 @@
 #include "spec/memory/attention.hpp"
 #include "spec/memory/document_slots.hpp"
 #include "spec/model/inventory.hpp"
+#include "spec/parallel/partition.hpp"
 #include "spec/parallel/placement.hpp"
 #include "tests/support/draw_model.hpp"
 
@@ -384,6 +385,29 @@ std::int64_t on_four_ranks(std::string_view name, std::vector<std::string> setti
 
 // The head with its norm, in shards of multiples of 64 elements: 128,256 x 4,096 + 4,096 over 4 ranks.
 constexpr std::int64_t shard = (128'256 + 1) * 4'096 / 4;
+
+/// Decoder blocks take turns in two buffers: of four, of which every second has experts, the first and the
+/// third in one, the others in another.
+TEST(MemoryPlanSpec, GatheredBlocksOfTwoSizes) {
+  Setting setting;
+  setting.model = small(), setting.model.layers = 4;
+  setting.model.experts = Experts{.count = 3, .active = 1, .width = 20, .every = 2};
+  setting.dtype = Dtype::f32;
+  setting.layout = layout_of(DataParallel::shard, 2);
+  const Partition blocks = partition(inventory(setting.model), 2);
+  const std::int64_t dense = blocks.block_size(1), sparse = blocks.block_size(2),
+                     ends = std::max(blocks.block_size(0), blocks.block_size(5));
+  ASSERT_LT(dense, sparse);
+  ASSERT_EQ(dense, blocks.block_size(3));
+  ASSERT_EQ(sparse, blocks.block_size(4));
+  int found = 0;
+  for (const Item& item : plan(setting).items) {
+    if (item.name != "gathered_weights" && item.name != "gathered_gradients") continue;
+    ++found;
+    EXPECT_EQ(item.bytes, Count(4 * (dense + sparse + ends))) << item.name;
+  }
+  EXPECT_EQ(found, 2);
+}
 
 /// Two copies of the largest block are in flight, and in hybrid two of its shard.
 TEST(MemoryPlanSpec, SumsInBf16TakeTwoRoundedCopies) {
