@@ -39,6 +39,12 @@ std::vector<std::string> names_of(const std::vector<std::string>& runs) {
   return names;
 }
 
+/// A run's own page stands in its folder. A comparison is no single run's, so it goes where it was asked for.
+fs::path default_file(const std::vector<std::string>& runs, Form form) {
+  const std::string ending = form == Form::csv ? ".csv" : ".html";
+  return runs.size() > 1 ? fs::path("compare" + ending) : folder_of(runs[0]) / ("report" + ending);
+}
+
 /// What the steps of a record say against its being one run's.
 std::vector<std::string> faults_of(const std::string& run, const std::vector<spec::record::Event>& events) {
   std::vector<std::string> faults = spec::record::discontinuities(events);
@@ -69,8 +75,7 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
     }
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
-  written.file = output.empty() ? folder_of(runs[0]) / (form == Form::csv ? "report.csv" : "report.html")
-                                : fs::path(output);
+  written.file = output.empty() ? default_file(runs, form) : fs::path(output);
   std::ofstream out(written.file, std::ios::binary);
   out << (form == Form::csv ? csv(named) : page(named, first));
   out.close();

@@ -250,7 +250,7 @@ TEST(PageReport, ARunWithoutStepsOrEndStillGivesAPage) {
   EXPECT_EQ(html.find("nan"), std::string::npos);
 }
 
-TEST(PageReport, ReportsAreWrittenBesideTheFirstRecord) {
+TEST(PageReport, AReportIsWrittenBesideItsRecordAndAComparisonInTheCurrentFolder) {
   const tests::Scratch scratch;
   const fs::path& folder = scratch.path();
   for (const char* name : {"a", "b"}) {
@@ -258,13 +258,21 @@ TEST(PageReport, ReportsAreWrittenBesideTheFirstRecord) {
     std::ofstream(folder / name / "run.jsonl") << to_json(tests::example_start()) << "\n";
   }
   const std::string a = (folder / "a").string(), b = (folder / "b" / "run.jsonl").string();
-  EXPECT_EQ(write_report({a + "/", b}, "").file, folder / "a" / "report.html");
+  EXPECT_EQ(write_report({a + "/"}, "").file, folder / "a" / "report.html");
   EXPECT_EQ(write_report({b}, "").file, folder / "b" / "report.html");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder);
+  EXPECT_EQ(write_report({a, b}, "").file, "compare.html");
+  EXPECT_EQ(write_report({a, b}, "", "", Form::csv).file, "compare.csv");
+  fs::current_path(before);
+  EXPECT_TRUE(fs::exists(folder / "compare.csv"));
   EXPECT_EQ(write_report({a}, (folder / "c.html").string()).file, folder / "c.html");
-  std::ifstream in(folder / "a" / "report.html");
-  std::stringstream html;
-  html << in.rdbuf();
-  EXPECT_NE(html.str().find(">b</th>"), std::string::npos);
+  const auto text = [](const fs::path& file) {
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  EXPECT_NE(text(folder / "compare.html").find(">b</th>"), std::string::npos);
+  EXPECT_EQ(text(folder / "a" / "report.html").find(">b</th>"), std::string::npos) << "a's own page stays";
   EXPECT_THROW(write_report({a}, (folder / "no" / "c.html").string()), UserError);
 }
 
