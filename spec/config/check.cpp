@@ -181,6 +181,30 @@ void check(const RunConfig& config) {
   check_unread(config);
 }
 
+void check_reached(const RunConfig& config) {
+  const std::string steps = "train.steps = " + std::to_string(config.steps);
+  // config_c41
+  require(config.profile.last <= config.steps, "config_c41", [&] {
+    return "profile.steps ends with step " + std::to_string(config.profile.last) + ", behind " + steps +
+           ": name steps up to that, or raise train.steps";
+  });
+  std::int64_t left = config.steps;  // counted down, so that no sum of stages overflows
+  for (const RampStage& stage : config.ramp) {
+    // config_c42
+    require(stage.steps <= left, "config_c42", [&] {
+      return "stage " + to_text(stage) + " of batch.ramp ends behind " + steps +
+             ": shorten the stages, leave batch.ramp out, or raise train.steps";
+    });
+    left -= stage.steps;
+    // config_c43 (a run whose batch was made smaller goes on with the stages that it had: changed_at)
+    require(stage.sequences <= config.sequences || config.resume != Resume::never, "config_c43", [&] {
+      return "stage " + to_text(stage) +
+             " of batch.ramp is above batch.sequences = " + std::to_string(config.sequences) +
+             ", which the ramp grows to: lower the stage, or raise batch.sequences";
+    });
+  }
+}
+
 void check(const RunConfig& config, const ModelSpec& model) {
   require_trainable(model);
   // config_c7

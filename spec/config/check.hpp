@@ -11,6 +11,11 @@ namespace assay::spec {
 /// values and what would hold.
 void check(const RunConfig& config);
 
+/// Settings of steps that never come: what a person asks for must happen. Apart from check(config), since the
+/// settings of a run that goes on may say more: its steps may have been made fewer. Errors: SpecError
+/// config_c41, config_c42, config_c43.
+void check_reached(const RunConfig& config);
+
 /// Constraints that need the model. Errors: UserError(usage) when the trainer does not have the model
 /// (spec/model/trainable.hpp), SpecError config_c7..config_c10,
 /// config_c16, config_c26.

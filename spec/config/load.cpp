@@ -99,10 +99,10 @@ void add_sources(Item tables, Assignments& out) {
 }
 constexpr std::string_view source_tables_key = "data.sources";
 
-/// Removed settings: an error in what a person writes, skipped in what an earlier version wrote.
-enum class Removed { refused, skipped };
+/// Removed settings and steps that never come: errors in what a person writes, not in what a run wrote.
+enum class WrittenBy { person, run };
 
-void collect(Item table, const std::string& prefix, Removed removed, Assignments& out) {
+void collect(Item table, const std::string& prefix, WrittenBy by, Assignments& out) {
   for (std::size_t i = 0; i < table.size(); ++i) {
     const std::string name = prefix + table.key(i);
     const Item item = table[i];
@@ -119,10 +119,10 @@ void collect(Item table, const std::string& prefix, Removed removed, Assignments
       bool known = false;
       for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
       if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
-      collect(item, name + ".", removed, out);
+      collect(item, name + ".", by, out);
       continue;
     }
-    if (!key && removed == Removed::skipped && find_removed_key(name)) continue;
+    if (!key && by == WrittenBy::run && find_removed_key(name)) continue;
     if (!key) refuse_unknown(table.where_key(i), name);
     const std::optional<Value> value = toml_value(*key, item);
     if (!value) refuse_type(item.where(), *key, item.shown());
@@ -217,7 +217,7 @@ void derive(RunConfig& config, const Assignments& given) {
   }
 }
 
-RunConfig assemble(const Assignments& given) {
+RunConfig assemble(const Assignments& given, WrittenBy by) {
   RunConfig config;
   for (const auto& [name, each] : given) {
     const Key& key = *find_key(name);
@@ -230,6 +230,7 @@ RunConfig assemble(const Assignments& given) {
   derive(config, given);
   try {
     check(config);
+    if (by == WrittenBy::person) check_reached(config);
   } catch (const SpecError& error) {
     throw UserError(ExitCode::usage, error.what());
   }
@@ -365,17 +366,17 @@ std::optional<std::string> nearest_key(const std::string& name) {
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
   Assignments given;
-  collect(parse_toml(toml, origin).root(), "", Removed::refused, given);
+  collect(parse_toml(toml, origin).root(), "", WrittenBy::person, given);
   for (const std::string& argument : overrides) collect_override(argument, given);
-  return assemble(given);
+  return assemble(given, WrittenBy::person);
 }
 
 RunConfig load_dump(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
   Assignments given;
-  collect(parse_toml(toml, origin).root(), "", Removed::skipped, given);
+  collect(parse_toml(toml, origin).root(), "", WrittenBy::run, given);
   for (const std::string& argument : overrides) collect_override(argument, given);
-  return assemble(given);
+  return assemble(given, WrittenBy::run);
 }
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {

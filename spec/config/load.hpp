@@ -11,9 +11,10 @@ namespace assay::spec {
 
 /// Reads the recipe file `recipe` (empty: none), applies `overrides` ("train.steps=100", a list as
 /// "a.bin,b.bin" or as a TOML array), lets absent settings follow from others and checks the result with
-/// check(config). Errors: UserError(usage): the file cannot be read, TOML syntax, unknown key (with the
-/// nearest one), wrong type, value out of range, a constraint between settings. Messages about one setting
-/// start with file:line:column or quote the argument, those about several with the label of the constraint.
+/// check(config) and check_reached(config). Errors: UserError(usage): the file cannot be read, TOML syntax,
+/// unknown key (with the nearest one), wrong type, value out of range, a constraint between settings.
+/// Messages about one setting start with file:line:column or quote the argument, those about several with the
+/// label of the constraint.
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides);
 
 /// The same for recipe text; `origin` stands for the file in messages.
@@ -21,7 +22,7 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides);
 
 /// The settings that this or an earlier version wrote by dump_toml, as into a checkpoint. Removed settings
-/// (removed_keys), which load and load_text refuse, are skipped.
+/// (removed_keys), which load and load_text refuse, are skipped, and check_reached is left out.
 RunConfig load_dump(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides = {});
 

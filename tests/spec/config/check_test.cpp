@@ -57,6 +57,50 @@ TEST(ConfigSpec, C37RefusesTwoValidationSets) {
   EXPECT_EQ(refusal(config), "");
 }
 
+/// Of check_reached.
+std::string never_reached(const RunConfig& config) {
+  try {
+    check_reached(config);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ConfigSpec, C41RefusesAProfileBehindTheRun) {
+  RunConfig config;
+  config.steps = 10, config.profile = {.first = 9, .last = 10};
+  EXPECT_EQ(never_reached(config), "");
+  config.profile.last = 11;
+  EXPECT_EQ(never_reached(config),
+            "config_c41: profile.steps ends with step 11, behind train.steps = 10: name steps up to that, or "
+            "raise train.steps");
+  config.warmup_steps = config.decay_steps = 0;
+  EXPECT_EQ(refusal(config), "") << "a checkpoint may hold it";
+}
+
+TEST(ConfigSpec, C42RefusesStagesBehindTheRun) {
+  RunConfig config;
+  config.steps = 10, config.sequences = 8, config.ramp = {{2, 6}, {4, 4}};
+  EXPECT_EQ(never_reached(config), "");
+  config.ramp[1].steps = 5;
+  EXPECT_EQ(never_reached(config),
+            "config_c42: stage 4:5 of batch.ramp ends behind train.steps = 10: shorten the stages, leave "
+            "batch.ramp out, or raise train.steps");
+}
+
+TEST(ConfigSpec, C43RefusesAStageAboveTheBatchOfANewRun) {
+  RunConfig config;
+  config.steps = 10, config.sequences = 8, config.ramp = {{4, 2}, {8, 2}};
+  EXPECT_EQ(never_reached(config), "");
+  config.ramp[1].sequences = 9;
+  EXPECT_EQ(never_reached(config),
+            "config_c43: stage 9:2 of batch.ramp is above batch.sequences = 8, which the ramp grows to: "
+            "lower the stage, or raise batch.sequences");
+  config.resume = Resume::automatic;
+  EXPECT_EQ(never_reached(config), "") << "a run whose batch was made smaller";
+}
+
 TEST(ConfigSpec, C39RefusesTwoSourcesOfAName) {
   RunConfig config;
   config.data_paths = {"a.bin", "b.bin"};

@@ -41,9 +41,6 @@ inline spec::RunConfig draw_config() {
                         : draw_positive(std::numeric_limits<double>::max());
   config.micro = *inRange<std::int64_t>(0, 50);
   config.sequences = std::max<std::int64_t>(config.micro, 1) * *inRange<std::int64_t>(1, 50);
-  config.ramp.resize(*inRange<std::size_t>(0, 3));
-  for (spec::RampStage& stage : config.ramp)
-    stage = {*inRange<std::int64_t>(1, 1'000'000), *inRange<std::int64_t>(1, 1000)};
   config.sequence_length = *inRange<std::int64_t>(1, 1'000'000'000);
   if (*rc::gen::arbitrary<bool>()) {
     config.data_paths.resize(*inRange<std::size_t>(1, 4));
@@ -75,6 +72,10 @@ inline spec::RunConfig draw_config() {
   }
   config.prefetch = *inRange<std::int64_t>(0, 100);
   config.steps = *inRange<std::int64_t>(1, 1'000'000);
+  config.ramp.resize(*inRange<std::size_t>(0, std::min<std::int64_t>(config.steps, 3) + 1));
+  for (spec::RampStage& stage : config.ramp)
+    stage = {*inRange<std::int64_t>(1, config.sequences + 1),
+             *inRange<std::int64_t>(1, config.steps / std::ssize(config.ramp) + 1)};
   config.on_non_finite = *rc::gen::element(spec::OnNonFinite::stop, spec::OnNonFinite::skip);
   if (config.on_non_finite == spec::OnNonFinite::skip) config.max_skipped = *inRange<std::int64_t>(1, 1000);
   config.learning_rate = draw_positive(1e300);
