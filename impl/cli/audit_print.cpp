@@ -141,21 +141,24 @@ std::string one(const std::optional<spec::Interval>& number, Unit unit) {
   return number ? shown(number->middle(), unit) : "-";
 }
 
-void print_corrected(const Reading& reading, bool cpu, std::ostream& out) {
+/// The speed that a reading makes of the log. One that changes nothing corrects nothing, so it is called
+/// plain speed, and not told at all where the log gives no number of it.
+void print_speed(const Reading& reading, bool cpu, std::ostream& out) {
   const Corrected& c = reading.corrected;
-  if (!c.tokens_per_second && !c.per_gpu) {
-    out << "    corrected: " << c.missing << "\n";
-    return;
-  }
-  if (cpu) {  // no peak, so no MFU
-    out << "    corrected: " << one(c.tokens_per_second, Unit::tokens_per_second) << " on all ranks, "
-        << one(c.per_gpu, Unit::tokens_per_second) << " per rank (" << c.missing << ")\n";
-    return;
-  }
-  out << "    corrected: " << one(c.tokens_per_second, Unit::tokens_per_second) << " on all GPUs, "
-      << one(c.per_gpu, Unit::tokens_per_second) << " per GPU; MFU " << one(c.mfu_exact, Unit::share)
-      << " exact, " << one(c.mfu_palm_total, Unit::share) << " palm_total, dense peak"
-      << (c.missing.empty() ? "" : " (" + c.missing + ")") << "\n";
+  const bool corrects = !reading.changes.empty();
+  std::string line;
+  const auto add = [&](const char* before, const std::optional<spec::Interval>& number, Unit unit,
+                       const char* of) {
+    if (number) line += (line.empty() ? "" : before) + shown(number->middle(), unit) + of;
+  };
+  add("", c.tokens_per_second, Unit::tokens_per_second, cpu ? " on all ranks" : " on all GPUs");
+  add(", ", c.per_gpu, Unit::tokens_per_second, cpu ? " per rank" : " per GPU");
+  add("; MFU ", c.mfu_exact, Unit::share, " exact");
+  add(c.mfu_exact ? ", " : "; MFU ", c.mfu_palm_total, Unit::share, " palm_total");
+  if (c.mfu_exact || c.mfu_palm_total) line += ", dense peak";
+  if (line.empty() && !corrects) return;
+  if (!c.missing.empty()) line += line.empty() ? c.missing : " (" + c.missing + ")";
+  out << "    " << (corrects ? "corrected: " : "speed: ") << line << "\n";
 }
 
 void print_readings(const Audit& audit, std::ostream& out) {
@@ -181,7 +184,7 @@ void print_readings(const Audit& audit, std::ostream& out) {
                 ? " (tokens/s is all GPUs')"
                 : "")
         << "\n";
-    print_corrected(*reading, audit.record->device == "cpu", out);
+    print_speed(*reading, audit.record->device == "cpu", out);
   }
   if (equal.size() > 1 || !audit.contradicts || best.changes.empty()) return;
   // Another way to say the same speed is no news.

@@ -88,10 +88,27 @@ TEST(AuditComparedCli, RunsOfOtherWorkAreComparedByTheirMfu) {
 
 TEST(AuditComparedCli, ARateIsReportedAsWhoseItIs) {
   const Outcome of_one = audit_of({golden("torchtitan_debug_model.log")});
-  EXPECT_NE(of_one.out.find("corrected: - on all GPUs, 34,852 /s per GPU"), std::string::npos) << of_one.out;
+  EXPECT_NE(of_one.out.find("\n    speed: 34,852 /s per GPU (no number of GPUs"), std::string::npos)
+      << of_one.out;
   // nanotron prints both: 15,500 of all over 1,940 of one are 8 GPUs, and no other number.
   const Outcome both = audit_of({golden("nanotron_two_lines.log")});
   EXPECT_NE(both.out.find("15,500 /s on all GPUs, 1,938 /s per GPU"), std::string::npos) << both.out;
+}
+
+TEST(AuditComparedCli, OnlyAReadingThatChangesALogCorrectsIt) {
+  const Outcome wrong = audit_of({golden("llm_tii_8_gpus.log")});
+  EXPECT_NE(wrong.out.find("\n    corrected: 854,472 /s on all GPUs, 106,809 /s per GPU; MFU 37.18 % exact, "
+                           "41.70 % palm_total, dense peak\n"),
+            std::string::npos)
+      << wrong.out;
+  const Outcome right = audit_of({golden("kempnerforge_13b_8_gpus.log")});
+  EXPECT_NE(right.out.find("\n    speed: 29,849 /s on all GPUs, 3,731 /s per GPU; MFU 33.99 % exact, "),
+            std::string::npos)
+      << right.out;
+  EXPECT_EQ(right.out.find("corrected"), std::string::npos) << right.out;
+  const Outcome none = audit_of({golden("nanogpt_a100.log")});
+  EXPECT_EQ(none.out.find("corrected"), std::string::npos) << none.out;
+  EXPECT_EQ(none.out.find("speed:"), std::string::npos) << "no number, no line\n" << none.out;
 }
 
 }  // namespace
