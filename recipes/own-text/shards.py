@@ -13,13 +13,26 @@ from documents import BadInput
 SAVED_EVERY = 1  # seconds
 
 
+def folder_of(path):
+    return Path(f"{path}.partial")
+
+
+def unfinished(path):
+    """Whether an earlier start left work on `path` that the same command goes on with."""
+    return (folder_of(path) / "note.json").exists()
+
+
+def shard_name(path, number):
+    return path.with_name(f"{path.stem}-{number:05d}{path.suffix}")
+
+
 class Output:
     """Shards in a folder OUTPUT.partial, with a note of how much of them counts; renamed when all is there. What a kill left beyond
     the note is cut off: no token is lost or twice."""
 
     def __init__(self, path, width, shard_tokens, command, restart):
         self.path, self.width, self.shard_tokens = Path(path), width, shard_tokens
-        self.folder = Path(f"{path}.partial")
+        self.folder = folder_of(path)
         self.note = {"command": command, "pieces": 0, "shards": [[0, 0]], "skipped": []}
         if restart:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -29,7 +42,7 @@ class Output:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise BadInput(f"{self.folder}: another tokenise.py writes here") from None
-        if (self.folder / "note.json").exists():
+        if unfinished(path):
             note = json.loads((self.folder / "note.json").read_text())
             if note["pieces"] and note["command"] != command:
                 raise BadInput(f"{self.folder} is of another command, or an input or the tokenizer has changed since: give --restart to "
@@ -93,8 +106,7 @@ class Output:
         self.note["finished"] = True
         self.save()
         several = len(shards) > 1
-        names = [self.path.with_name(f"{self.path.stem}-{n:05d}{self.path.suffix}") if several else self.path
-                 for n in range(1, len(shards) + 1)]
+        names = [shard_name(self.path, n) if several else self.path for n in range(1, len(shards) + 1)]
         for number, name in enumerate(names, 1):
             for kind, target in ("ends", name.with_suffix(".ends")), ("bin", name):
                 if (source := self.shard_file(number, kind)).exists():  # not where a kill came in between

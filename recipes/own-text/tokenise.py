@@ -6,7 +6,7 @@
 
 FILE: text (one document), JSON lines (one a line, in --field) or Parquet (one a row; pip install pyarrow). Behind each
 document stands the tokenizer's end token, or what --end names. A run that was stopped or killed goes on when the same command
-is given again. Beside tokens.bin: tokens.ends, the number of tokens up to the end of each document (uint64, little-endian);
+is given again; token files that are there are written over with --force alone. Beside tokens.bin: tokens.ends, the number of tokens up to the end of each document (uint64, little-endian);
 tokens.json: vocabulary, dtype and counts; the tokenizer's files. The ids are little-endian uint16, or uint32 where the vocabulary
 has more than 65,536 entries; the last line printed is the command that trains on them.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from documents import PIECE, BadInput, kind_of, pieces_of
 from encoders import copy_tokenizer, encoder, end_token
 from processes import encoded
-from shards import Output
+from shards import Output, shard_name, unfinished
 
 
 class Progress:
@@ -62,17 +62,29 @@ def command_of(facts, names, end):
     command = f"assay train data.paths={paths} data.dtype={facts['dtype']}"
     if end is not None:
         command += f" data.end_of_document={end}"
+    elif facts["documents"] > 1 and all(file["documents"] for file in facts["files"]):
+        command += " data.document_ends=on"  # no token ends a document, and the .ends beside each file says where one does
     if facts["vocabulary"] > 256:
         command += f" model.name=MODEL   # a model with vocab >= {facts['vocabulary']}: its config.json, or a .toml"
     return command
 
 
-def tokenise(arguments):
+def refuse_output(arguments):
+    """Nothing is written over without a word: no input, and without --force no file that is there."""
+    output = Path(arguments.output)
+    if output.suffix in (".ends", ".json", ".partial"):
+        raise BadInput(f"-o {output}: the name of what stands beside the tokens; name the tokens, as tokens.bin")
+    written = [output, output.with_suffix(".ends"), output.with_suffix(".json"), shard_name(output, 1)]
     for name in arguments.files:
-        if Path(name).resolve() == Path(arguments.output).resolve():
+        if Path(name).resolve() in (path.resolve() for path in written):
             raise BadInput(f"{name} is both input and output; give -o another file")
-    if Path(arguments.output).suffix in (".ends", ".json", ".partial"):
-        raise BadInput(f"-o {arguments.output}: the name of what stands beside the tokens; name the tokens, as tokens.bin")
+    there = [path for path in written if path.exists()]
+    if there and not arguments.force and (arguments.restart or not unfinished(output)):
+        raise BadInput(f"{there[0]} is there already; give -o another file, or --force to write over it and what stands beside it")
+
+
+def tokenise(arguments):
+    refuse_output(arguments)
     coder = encoder(arguments.tokenizer)
     end = end_token(arguments.end, arguments.tokenizer, coder)
     kinds = {name: kind_of(name, arguments.format) for name in arguments.files}
@@ -133,6 +145,7 @@ def main():
     parser.add_argument("--processes", type=int, default=0, metavar="N", help="as many as cores")
     parser.add_argument("--skip-bad", action="store_true", help="leaves out lines and rows without a text, and counts them")
     parser.add_argument("--restart", action="store_true", help="begins anew where an earlier start was stopped")
+    parser.add_argument("--force", action="store_true", help="writes over token files that are there")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, stop)
     try:

@@ -158,7 +158,7 @@ def main():
     # Killed at any moment, and begun again, until it is done.
     words = [str(folder / "a.jsonl"), str(folder / "a.txt"), "-o", str(out / "d.bin"), "--field", "body", "--shard-tokens", "1000000", *with_tokenizer]
     kills, patience = 0, 1.5
-    while run(words, kill_after=draw.uniform(0.1, patience)) is None:
+    while run(words, kill_after=draw.uniform(0.1, patience)) is None and not ((out / "d.json").exists() and not (out / "d.bin.partial").exists()):
         kills, patience = kills + 1, patience * 1.1  # a slow machine comes to its end too
     shards = sorted(out.glob("d-*.bin"))
     assert len(shards) > 1 and sum((values(shard, "H") for shard in shards), []) == ids + whole
