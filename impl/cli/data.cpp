@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 
 #include "impl/cli/data_convert.hpp"
 #include "impl/cli/verb.hpp"
@@ -31,14 +32,11 @@ std::vector<IdRange> ids_of(const std::vector<TokenFile>& files) {
   return impl::data::ids_of(all, [&](std::int64_t done, std::int64_t of) { line.show(done, of); });
 }
 
-std::vector<TokenFile> opened(const Arguments& arguments, std::int64_t vocabulary) {
-  std::vector<TokenFile> files;
-  for (std::size_t i = 1; i < arguments.positional.size(); ++i)
-    files.emplace_back(arguments.positional[i], stated_type(arguments), vocabulary);
-  if (files.empty())
+std::vector<std::string> named_files(const Arguments& arguments) {
+  if (arguments.positional.size() < 2)
     throw UserError(ExitCode::usage,
                     "`assay data " + arguments.positional[0] + "` takes one or more token files");
-  return files;
+  return {arguments.positional.begin() + 1, arguments.positional.end()};
 }
 
 std::vector<std::int32_t> first_ids(const TokenFile& file) {
@@ -66,8 +64,19 @@ std::string json_of(const TokenFile& file, const IdRange& range) {
          joined(first_ids(file), ",") + "]}";
 }
 
+/// Shows every file that can be read, and then reports the first that cannot.
 int inspect(const Arguments& arguments, Streams streams) {
-  const std::vector<TokenFile> files = opened(arguments, any_vocabulary);
+  std::vector<TokenFile> files;
+  std::exception_ptr fault;
+  for (const std::string& path : named_files(arguments)) {
+    try {
+      TokenFile file(path, stated_type(arguments), any_vocabulary);
+      impl::data::document_ends(file.file(), file.format());
+      files.push_back(std::move(file));
+    } catch (const UserError&) {
+      if (!fault) fault = std::current_exception();
+    }
+  }
   const std::vector<IdRange> ranges = ids_of(files);
   std::string json;
   for (std::size_t i = 0; i < files.size(); ++i) {
@@ -84,6 +93,7 @@ int inspect(const Arguments& arguments, Streams streams) {
                 << joined(first_ids(files[i]), " ") << "\n";
   }
   if (arguments.has("json")) streams.out << "[" << json << "]\n";
+  if (fault) std::rethrow_exception(fault);
   return 0;
 }
 
@@ -95,7 +105,9 @@ int verify(const Arguments& arguments, Streams streams) {
   const std::int64_t vocabulary = arguments.has("vocab")
                                       ? arguments.positive("vocab", 0)
                                       : spec::find_model(arguments.value("model", "")).vocab;
-  const std::vector<TokenFile> files = opened(arguments, vocabulary);
+  std::vector<TokenFile> files;
+  for (const std::string& path : named_files(arguments))
+    files.emplace_back(path, stated_type(arguments), vocabulary);
   const std::vector<IdRange> ranges = ids_of(files);
   for (std::size_t i = 0; i < files.size(); ++i) {
     impl::data::require_in_vocabulary(files[i], ranges[i]);

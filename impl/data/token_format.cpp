@@ -1,5 +1,6 @@
 #include "impl/data/token_format.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <fstream>
@@ -85,25 +86,69 @@ std::string text_at(const spec::document::Node& root, std::string_view key) {
   return {};
 }
 
-/// The type that the .json beside raw ids of ours state.
-std::optional<TokenType> type_beside(const OpenedFile& file) {
+/// The .json of ours that stands beside raw ids and says what they are.
+struct Facts {
+  fs::path path;
+  spec::document::Node root;
+};
+std::optional<Facts> facts_beside(const OpenedFile& file) {
   for (const fs::path& path : beside(file.path(), ".json")) {
-    constexpr std::streamsize enough = 1 << 16;
+    constexpr std::uintmax_t enough = 1 << 22;  // tens of thousands of shards
+    std::error_code none;
+    const auto bytes = fs::file_size(path, none);
     std::ifstream stream(path, std::ios::binary);
-    if (!stream) continue;
-    std::string text(enough, '\0');
-    stream.read(text.data(), enough);
+    if (none || !stream) continue;
+    std::string text(std::min(enough, bytes), '\0');
+    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(stream.gcount()));
     spec::document::Node root;
     if (spec::read_json(text, root)) continue;  // another program's
-    if (text_at(root, "format") != "assay-tokens-1") continue;
-    const auto type = type_called(text_at(root, "dtype"));
-    if (!type)
-      file.refuse(ExitCode::bad_data, "stands beside " + spec::quote(path.string()) +
-                                          ", whose dtype is none of token ids; write both again");
-    return type;
+    if (text_at(root, "format") == "assay-tokens-1") return Facts{path, std::move(root)};
   }
   return {};
+}
+
+/// The type that the .json beside raw ids states.
+std::optional<TokenType> type_beside(const OpenedFile& file) {
+  const auto facts = facts_beside(file);
+  if (!facts) return {};
+  const auto type = type_called(text_at(facts->root, "dtype"));
+  if (!type)
+    file.refuse(ExitCode::bad_data, "stands beside " + spec::quote(facts->path.string()) +
+                                        ", whose dtype is none of token ids; write both again");
+  return type;
+}
+
+/// How many documents end in a file by the .json that tokenise.py wrote beside it.
+std::optional<std::int64_t> documents_beside(const OpenedFile& file) {
+  auto facts = facts_beside(file);
+  if (!facts) return {};
+  const spec::document::Tree tree({facts->path.string(), ExitCode::bad_data, spec::document::Format::json},
+                                  std::move(facts->root));
+  const auto files = tree.root().find("files");
+  for (std::size_t i = 0; files && i < files->size(); ++i)
+    if ((*files)[i].at("name").text() == file.path().filename().string())
+      return (*files)[i].at("documents").integer();
+  return {};
+}
+
+/// What says that the ends beside `file` are not all of them, or none of its; empty where nothing does.
+std::string fault_of_ends(const OpenedFile& file, const TokenFormat& format, std::int64_t bytes,
+                          const std::vector<std::int64_t>& ends) {
+  if (bytes % 8 != 0) return "has " + std::to_string(bytes) + " bytes, no multiple of the 8 of an end";
+  const std::string of = std::to_string(format.tokens) + " tokens of " + spec::quote(file.path().string());
+  if (ends.empty() || ends.front() < 0 || !std::ranges::is_sorted(ends) || ends.back() > format.tokens)
+    return "does not name rising ends of documents within the " + of;
+  const auto count = documents_beside(file);
+  if (count && *count != std::ssize(ends))
+    return "names " + std::to_string(ends.size()) + " ends of documents, and " + std::to_string(*count) +
+           " were written with the " + of;
+  // The last document of a shard may end in the next one.
+  const bool shard = beside(file.path(), ".ends").size() > 1;
+  if (!count && !shard && ends.back() != format.tokens)
+    return "names " + std::to_string(ends.back()) + " as its last end of a document, and not that of the " +
+           of;
+  return "";
 }
 
 /// What ids of no stated type look like, for the hint of an error.
@@ -203,12 +248,8 @@ std::vector<std::int64_t> document_ends(const OpenedFile& file, const TokenForma
   std::vector<std::int64_t> out;
   for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8)
     out.push_back(static_cast<std::int64_t>(little_endian(&bytes[at], 8)));
-  bool rising = bytes.size() % 8 == 0;
-  for (std::size_t i = 0; i < out.size(); ++i) rising = rising && out[i] >= (i == 0 ? 0 : out[i - 1]);
-  if (!rising || out.empty() || out.back() > format.tokens)
-    ends.refuse(ExitCode::bad_data, "does not name rising ends of documents within the " +
-                                        std::to_string(format.tokens) + " tokens of " +
-                                        spec::quote(file.path().string()) + "; write both again");
+  if (const std::string fault = fault_of_ends(file, format, ends.bytes(), out); !fault.empty())
+    ends.refuse(ExitCode::bad_data, fault + "; it was cut off or is of other tokens: write both again");
   return out;
 }
 

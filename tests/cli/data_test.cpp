@@ -95,6 +95,21 @@ TEST(DataVerb, InspectSaysWhatAFileHolds) {
   EXPECT_EQ(data({"inspect", raw, "--dtype", "uint16"}).code, 0);
 }
 
+TEST(DataVerb, InspectShowsWhatItCanReadBesideWhatItCannot) {
+  const Scratch scratch;
+  const std::string known = scratch.write("a.bin", llm_c({5, 300, 0}, 20240520, 1, TokenType::uint16));
+  const std::string unknown = scratch.write("b.bin", token_bytes({1, 2}, TokenType::uint16));
+  for (const auto& files : {std::vector{known, unknown}, {unknown, known}}) {
+    const Result result = data({"inspect", files[0], files[1]});
+    EXPECT_EQ(result.out, data({"inspect", known}).out);
+    expect_refused(result, 2, "b.bin\" has no header and does not say the type of its ids");
+  }
+  EXPECT_EQ(nlohmann::json::parse(data({"inspect", known, unknown, "--json"}).out).size(), 1u);
+  const std::string raw = scratch.write("c.bin", token_bytes({1, 2}, TokenType::uint16));
+  scratch.write("c.ends", tests::number(2, 8).substr(0, 7));
+  expect_refused(data({"inspect", raw, "--dtype", "uint16"}), 65, "c.ends\" has 7 bytes");
+}
+
 TEST(DataVerb, VerifyNamesTheFirstIdOutsideTheVocabulary) {
   const Scratch scratch;
   const std::string good =

@@ -179,6 +179,30 @@ TEST(TokenFormatImpl, RawIdsOfOursSayTheirType) {
   EXPECT_EQ(refused(path).code, 2) << "another program's";
 }
 
+TEST(TokenFormatImpl, EndsThatWereCutOffAreRefused) {
+  const Scratch scratch;
+  const std::string three = number(2, 8) + number(3, 8) + number(5, 8);
+  const auto with = [&](const std::filesystem::path& path, const std::string& ends) {
+    std::filesystem::path beside = path;
+    scratch.write(beside.replace_extension(".ends").filename().string(), ends);
+    const TokenFile file = opened(path, TokenType::uint32);
+    return user_refusal([&] { document_ends(file.file(), file.format()); });
+  };
+  const auto path = scratch.write("a.bin", token_bytes(ids, TokenType::uint32));
+  EXPECT_EQ(with(path, three).code, 0);
+  expect_refused(with(path, three.substr(0, 20)), 65, "a.ends\" has 20 bytes, no multiple of the 8");
+  expect_refused(with(path, three.substr(0, 16)), 65, "names 3 as its last end of a document");
+  expect_refused(with(path, ""), 65, "");
+  // A document may go on in the next shard. What was written with a shard says how many ends it has.
+  const auto shard = scratch.write("b-00001.bin", token_bytes(ids, TokenType::uint32));
+  EXPECT_EQ(with(shard, three.substr(0, 16)).code, 0);
+  scratch.write("b.json",
+                "{\"format\": \"assay-tokens-1\", \"dtype\": \"uint32\", \"files\": "
+                "[{\"name\": \"b-00001.bin\", \"documents\": 2}]}");
+  EXPECT_EQ(with(shard, three.substr(0, 16)).code, 0);
+  expect_refused(with(shard, three.substr(0, 8)), 65, "names 1 ends of documents, and 2 were written with");
+}
+
 TEST(TokenFormatImpl, ADtypeThatContradictsTheFileIsRefused) {
   const Scratch scratch;
   const auto llm = scratch.write("a.bin", llm_c(ids, 20240520, 1, TokenType::uint16));

@@ -122,7 +122,7 @@ inline std::map<std::string, Check> data_checks() {
          const tests::Scratch beside;
          const auto tokens = beside.path() / "tokens.bin";
          std::filesystem::copy_file(shop.tokens, tokens);
-         beside.write("tokens.ends", tests::number(3, 8) + tests::number(70, 8));
+         beside.write("tokens.ends", tests::number(3, 8) + tests::number(70, 8) + tests::number(400, 8));
          differ(shop, files_of(shop, {"data.paths=" + tokens.string()}), {"", "data.document_ends=on"},
                 losses);
          EXPECT_EQ(shop.train(files_of(shop, {"data.document_ends=on"})).code, 2)
