@@ -134,7 +134,9 @@ int convert(const Arguments& arguments, Streams streams) {
   }
   streams.out << to << ": " << spec::grouped(done.tokens) << " tokens of " << impl::data::name(done.type);
   if (done.documents > 0) streams.out << " in " << spec::grouped(done.documents) << " documents";
-  streams.out << ", from " << from.format().container << " " << impl::data::name(from.format().type) << "\n";
+  streams.out << ", from " << from.format().container << " " << impl::data::name(from.format().type)
+              << (done.documents > 0 ? "" : ", which does not say where documents end: no .ends is written")
+              << "\n";
   return 0;
 }
 

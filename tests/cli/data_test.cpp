@@ -141,7 +141,12 @@ TEST(DataVerb, ConvertMakesRawIdsOfOurs) {
   EXPECT_EQ(shown[0]["dtype"], "uint16") << "known without a dtype";
   EXPECT_EQ(shown[0]["documents"], 2);
   const std::string wide = scratch.write("w.npy", npy("<i8", "(1,)", tests::number(65536, 8)));
-  EXPECT_EQ(data({"convert", wide, (scratch.path() / "w.bin").string()}).code, 0);
+  const std::string narrow = (scratch.path() / "w.bin").string();
+  EXPECT_EQ(data({"convert", wide, narrow}).out,
+            narrow +
+                ": 1 tokens of uint32, from npy int64, which does not say where documents end: no .ends "
+                "is written\n");
+  EXPECT_FALSE(fs::exists(scratch.path() / "w.ends"));
   EXPECT_EQ(bytes_of(scratch.path() / "w.bin"), token_bytes({65536}, TokenType::uint32));
 }
 
