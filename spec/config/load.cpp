@@ -42,9 +42,36 @@ std::string initials(const std::string& key) {
   return out.size() > 1 ? out : "";
 }
 
+/// What other trainers have a setting for, and we do not: the word, alone or before another ("wandb" also of
+/// "wandb.project" and "wandb_project"), and what to write instead.
+struct Absent {
+  std::string_view word, instead;
+};
+constexpr std::string_view one_optimizer = "there is one optimizer, AdamW: leave it out";
+constexpr std::string_view curves = "curves are written for TensorBoard: log.tensorboard=\"on\"";
+constexpr Absent absent[] = {{"optimizer.name", one_optimizer},
+                             {"optimizer.type", one_optimizer},
+                             {"optimizer_name", one_optimizer},
+                             {"optimizer_type", one_optimizer},
+                             {"wandb", curves},
+                             {"use_wandb", curves},
+                             {"enable_wandb", curves},
+                             {"report_to", curves}};
+
+const Absent* find_absent(const std::string& name) {
+  const auto is_of = [&](const Absent& each) {
+    return name.starts_with(each.word) && (name.size() == each.word.size() || name[each.word.size()] == '.' ||
+                                           name[each.word.size()] == '_');
+  };
+  const auto found = std::ranges::find_if(absent, is_of);
+  return found == std::end(absent) ? nullptr : found;
+}
+
 [[noreturn]] void refuse_unknown(const std::string& where, const std::string& name) {
   if (const RemovedKey* removed = find_removed_key(name))
     refuse(where, "the setting \"" + name + "\" is gone: " + std::string(removed->reason) + "; leave it out");
+  if (const Absent* none = find_absent(name))
+    refuse(where, quote(name) + " is no setting: " + std::string(none->instead));
   if (counts_ranks(name))
     refuse(where,
            "the number of ranks, one a GPU, is no setting: give `assay train --ranks N`, or start "
@@ -58,9 +85,12 @@ std::string initials(const std::string& key) {
                     " `assay config` lists every setting");
 }
 
-[[noreturn]] void refuse_type(const std::string& where, const Key& key, const std::string& found) {
-  refuse(where, key.name + " must be " + type_name(key.type) + (key.unit.empty() ? "" : " " + key.unit) +
-                    ", not " + found);
+[[noreturn]] void refuse_type(const std::string& where, const Key& key, const std::string& found,
+                              const std::string& write = "") {
+  const bool chosen = key.type == KeyType::choice;
+  refuse(where, key.name + " must be " + (chosen ? key.range : type_name(key.type)) +
+                    (key.unit.empty() ? "" : " " + key.unit) + ", not " + found +
+                    (write.empty() ? "" : ": write " + write));
 }
 
 // --- TOML ---
@@ -87,6 +117,13 @@ std::optional<Value> toml_value(const Key& key, Item item) {
     return Value(item.text());
   if (key.type == KeyType::list && item.is(Kind::list)) return list_entries(item, !key.unit.empty());
   return std::nullopt;
+}
+
+/// What an item of another type most likely meant, as TOML; empty where nobody knows.
+std::string meant(const Key& key, Item item) {
+  if (key.type == KeyType::list && item.is(Kind::text)) return "[" + quote(item.text()) + "]";
+  const std::string word = item.is(Kind::boolean) ? (item.boolean() ? "on" : "off") : "";
+  return std::ranges::find(key.choices, word) == key.choices.end() ? "" : quote(word);
 }
 
 /// What [[data.sources]] are in settings.
@@ -125,7 +162,7 @@ void collect(Item table, const std::string& prefix, WrittenBy by, Assignments& o
     if (!key && by == WrittenBy::run && find_removed_key(name)) continue;
     if (!key) refuse_unknown(table.where_key(i), name);
     const std::optional<Value> value = toml_value(*key, item);
-    if (!value) refuse_type(item.where(), *key, item.shown());
+    if (!value) refuse_type(item.where(), *key, item.shown(), meant(*key, item));
     out.insert_or_assign(name, Given{*value, item.where()});
   }
 }
@@ -271,6 +308,8 @@ std::optional<std::string> key_called(const std::string& name) {
       {"data_path", "data.paths"},
       {"batch_size", "batch.sequences"},
       {"global_batch_size", "batch.sequences"},
+      {"global_batch", "batch.sequences"},
+      {"global", "batch.sequences"},
       {"train_batch_size", "batch.sequences"},
       {"micro_batch", "batch.micro"},
       {"micro_batch_size", "batch.micro"},
@@ -278,6 +317,10 @@ std::optional<std::string> key_called(const std::string& name) {
       {"per_device_train_batch_size", "batch.micro"},
       {"train_micro_batch_size_per_gpu", "batch.micro"},
       {"gradient_accumulation_steps", "batch.micro"},
+      {"gradient_accumulation", "batch.micro"},
+      {"accumulation", "batch.micro"},
+      {"accumulation_steps", "batch.micro"},
+      {"grad_accum_steps", "batch.micro"},
       {"seq", "batch.sequence_length"},
       {"seq_len", "batch.sequence_length"},
       {"seq_length", "batch.sequence_length"},
@@ -304,6 +347,8 @@ std::optional<std::string> key_called(const std::string& name) {
       {"clip_grad", "optimizer.clip"},
       {"max_norm", "optimizer.clip"},
       {"max_grad_norm", "optimizer.clip"},
+      {"dtype", "compute.dtype"},
+      {"torch_dtype", "compute.dtype"},
       {"precision", "compute.dtype"},
       {"mixed_precision", "compute.dtype"},
       {"fp8", "compute.linear"},
@@ -337,10 +382,11 @@ std::optional<std::string> key_called(const std::string& name) {
       {"logging_steps", "log.every"},
       {"log_interval", "log.every"}};
   const std::string word = name.substr(name.rfind('.') + 1);
+  // First, since two of ours end in "dtype", and others mean that of the computation.
+  if (const auto known = elsewhere.find(word); known != elsewhere.end()) return std::string(known->second);
   for (const Key& key : keys())
     if (word == key.name.substr(key.name.find('.') + 1)) return key.name;
-  const auto known = elsewhere.find(word);
-  return known == elsewhere.end() ? std::nullopt : std::optional(std::string(known->second));
+  return std::nullopt;
 }
 
 // People remember the last word best.

@@ -97,10 +97,34 @@ TEST(LoadSpec, WordsOfOtherTrainersFindOurs) {
                                   {"batch.seq_len", "batch.sequence_length"},
                                   {"min_lr", "schedule.final_ratio"},
                                   {"gradient_checkpointing", "memory.recompute"},
+                                  {"training.local_batch_size", "batch.micro"},
+                                  {"gradient_accumulation_steps", "batch.micro"},
+                                  {"batch.accumulation", "batch.micro"},
+                                  {"batch.global", "batch.sequences"},
+                                  {"dtype", "compute.dtype"},
+                                  {"model.dtype", "compute.dtype"},
                                   {"batch.steps", "train.steps"}})
     EXPECT_NE(refusal("", {std::string(word) + "=2"}).find("did you mean \"" + std::string(key) + "\"?"),
               std::string::npos)
         << word << ": " << refusal("", {std::string(word) + "=2"});
+}
+
+TEST(LoadSpec, WhatOthersAloneHaveASettingForSaysWhatThereIs) {
+  EXPECT_EQ(refusal("[optimizer]\nname = 'adamw'"),
+            "recipe.toml:2:1: \"optimizer.name\" is no setting: there is one optimizer, AdamW: leave it out");
+  for (const char* name : {"wandb.project", "wandb_project", "wandb", "report_to"})
+    EXPECT_NE(refusal("", {std::string(name) + "=mine"}).find("log.tensorboard=\"on\""), std::string::npos)
+        << name;
+  EXPECT_EQ(refusal("", {"wandbox=1"}).find("log.tensorboard"), std::string::npos);
+}
+
+TEST(LoadSpec, WrongTypesSayWhatToWrite) {
+  EXPECT_EQ(refusal("[data]\ndocument_ends = true"),
+            "recipe.toml:2:17: data.document_ends must be one of \"off\", \"on\", not true: write \"on\"");
+  EXPECT_EQ(refusal("[data]\npaths = \"x\""),
+            "recipe.toml:2:9: data.paths must be a list of texts, not \"x\": write [\"x\"]");
+  EXPECT_EQ(refusal("schedule.kind = true"),
+            "recipe.toml:1:17: schedule.kind must be one of \"constant\", \"cosine\", \"wsd\", not true");
 }
 
 TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
