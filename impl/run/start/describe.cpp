@@ -119,6 +119,22 @@ std::optional<spec::record::ExpectedLoss> expected_first_loss(const RunFacts& fa
   return spec::record::ExpectedLoss{.mean = expected.mean, .standard_deviation = expected.standard_deviation};
 }
 
+/// How often the run reads what it reads more than once, each source of a mixture by its name.
+std::string repeats(const RunFacts& facts) {
+  const auto order = data::sample_order(loader_plan(facts.config, facts.batch, 0, 0), facts.source);
+  const std::vector<std::int64_t> read = spec::data::read_before(order, facts.config.steps);
+  std::string text;
+  for (std::size_t k = 0; k < read.size(); ++k) {
+    const std::int64_t samples = order.mixture ? order.stocks[k].trained() : order.trained();
+    if (read[k] <= samples) continue;
+    const double times = static_cast<double>(read[k]) / static_cast<double>(samples);
+    text += (text.empty() ? "; the run reads " : ", ") +
+            (order.mixture ? facts.config.mixture[k].name : std::string("it")) + " " + spec::fixed(times, 2) +
+            " times";
+  }
+  return text;
+}
+
 spec::record::Data data_of(const RunFacts& facts) {
   spec::record::Data data{.source = facts.config.data_paths.empty() ? "grammar" : "files",
                           .description = facts.source.description(),
@@ -127,7 +143,7 @@ spec::record::Data data_of(const RunFacts& facts) {
   std::string sources;
   for (const spec::DataSource& source : facts.config.mixture)
     sources += (sources.empty() ? "; mixed " : ", ") + spec::to_text(source);
-  data.description += sources;
+  data.description += sources + repeats(facts);
   if (facts.config.data_paths.empty())
     data.floor = spec::grammar::window_floor(spec::grammar::demo(), facts.config.sequence_length).mean;
   return data;
