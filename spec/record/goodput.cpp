@@ -1,58 +1,41 @@
 #include "spec/record/goodput.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
+#include <variant>
 
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::record {
-namespace {
 
-struct DoneStep {
-  std::int64_t step = 0;
-  double seconds = 0, data_wait = 0, saves = 0;  ///< `seconds`: without the others
-  bool skipped = false, redone = false;
-};
+void GoodputOfStarts::redo_from(std::int64_t first) {
+  if (first > last_) return;
+  for (Start& start : starts_)
+    for (DoneStep& each : start.steps) each.redone = each.redone || each.step >= first;
+  last_ = first - 1;
+}
 
-struct OneStart {
-  std::vector<DoneStep> steps;
-  std::optional<Goodput> goodput;
-};
+void GoodputOfStarts::add(const DoneStep& step) {
+  redo_from(step.step);
+  last_ = step.step;
+  starts_.back().steps.push_back(step);
+}
 
-struct Starts {
-  std::vector<OneStart> all;
-
-  void redo_from(std::int64_t first) {
-    for (OneStart& start : all)
-      for (DoneStep& each : start.steps) each.redone = each.redone || each.step >= first;
+void GoodputOfStarts::add(const Event& event) {
+  if (std::holds_alternative<RunStart>(event)) starts_.emplace_back();
+  if (const auto* resume = std::get_if<ResumeFrom>(&event)) redo_from(resume->step + 1);
+  if (const auto* step = std::get_if<Step>(&event)) {
+    const double wait = step->phases.data_wait, saves = step->phases.checkpoint;
+    add({.step = step->step, .seconds = step->seconds - wait - saves, .data_wait = wait, .saves = saves});
   }
-  void add(const DoneStep& step) {
-    redo_from(step.step);
-    all.back().steps.push_back(step);
-  }
+  if (const auto* step = std::get_if<SkippedStep>(&event))
+    add({.step = step->step, .seconds = step->seconds, .skipped = true});
+  if (const auto* end = std::get_if<RunEnd>(&event)) starts_.back().goodput = end->goodput;
+}
 
-  void operator()(const RunStart&) { all.emplace_back(); }
-  void operator()(const ResumeFrom& resume) { redo_from(resume.step + 1); }
-  void operator()(const Step& step) {
-    const double wait = step.phases.data_wait, saves = step.phases.checkpoint;
-    add({.step = step.step, .seconds = step.seconds - wait - saves, .data_wait = wait, .saves = saves});
-  }
-  void operator()(const SkippedStep& step) {
-    add({.step = step.step, .seconds = step.seconds, .skipped = true});
-  }
-  void operator()(const RunEnd& end) { all.back().goodput = end.goodput; }
-  template <class Other>
-  void operator()(const Other&) {}
-};
-
-}  // namespace
-
-RunGoodput run_goodput(const std::vector<Event>& events) {
-  Starts starts;
-  for (const Event& event : events) std::visit(starts, event);
+RunGoodput GoodputOfStarts::sum() const {
   RunGoodput sum;
-  for (const OneStart& start : starts.all) {
+  for (const Start& start : starts_) {
     double skipped = 0, redone = 0, productive = 0, data_wait = 0, saves = 0;
     for (const DoneStep& each : start.steps) {
       (each.redone ? redone : each.skipped ? skipped : productive) += each.seconds;
@@ -75,6 +58,12 @@ RunGoodput run_goodput(const std::vector<Event>& events) {
     }
   }
   return sum;
+}
+
+RunGoodput run_goodput(const std::vector<Event>& events) {
+  GoodputOfStarts starts;
+  for (const Event& event : events) starts.add(event);
+  return starts.sum();
 }
 
 std::string goodput_text(const RunGoodput& goodput) {
