@@ -89,8 +89,6 @@ Result judge_vocabulary(const Evidence& e);
 Result judge_phases(const Evidence& e);
 // memory_plan.cpp
 Result judge_memory_plan(const Evidence& e);
-// later_ends.cpp
-Result judge_later_ends(const Evidence& e);
 
 // line_clock.cpp
 Result judge_line_clock(const Evidence& e);

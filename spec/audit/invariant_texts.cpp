@@ -1,9 +1,11 @@
 #include "spec/audit/invariants.hpp"
 
+#include "spec/audit/identities.hpp"
+
 namespace assay::spec::audit {
 
 const std::vector<Invariant>& invariants() {
-  static const std::vector<Invariant> all = {
+  static const std::vector<Invariant> listed = {
       {"ranks", "GPUs = data-parallel x tensor x pipeline x context ranks",
        "The parallel axes multiply to the number of devices; experts are spread inside the data-parallel "
        "axis.",
@@ -297,13 +299,6 @@ const std::vector<Invariant>& invariants() {
        "says, nor 2 % "
        "off the plan without the warning that the program then writes.",
        Unit::bytes},
-      {"later_ends", "the end of each later start = what its own steps come to",
-       "Of our own record, to which a resumed run appends: steps, tokens, seconds, tokens/s, final loss and "
-       "share of the gap closed, since that start. No more than rounding is forgiven; an end behind a line "
-       "that could not be read, or behind a lost rank, is held to itself alone. The first start's end is "
-       "held "
-       "to its steps by the invariants of a summary.",
-       Unit::none},
       {"scaling", "per GPU, a run on more GPUs is not twice as fast as one on fewer",
        "Only between runs of the same model, GPU, micro-batch and sequence length; by the corrected numbers. "
        "1.9 times contradicts: the least mistake of counting is twice, and ratios are told apart by 5 %. "
@@ -312,6 +307,12 @@ const std::vector<Invariant>& invariants() {
        "logs.",
        Unit::none},
   };
+  static const std::vector<Invariant> all = [] {
+    std::vector<Invariant> out = listed;
+    for (const IdentityRow& row : identities())
+      out.insert(out.end() - 1, row.invariant);  // `scaling` is last
+    return out;
+  }();
   return all;
 }
 

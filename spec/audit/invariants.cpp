@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "spec/audit/groups.hpp"
+#include "spec/audit/identities.hpp"
 #include "spec/audit/interpretation.hpp"
 #include "spec/audit/relations.hpp"
 #include "spec/text/nearest.hpp"
@@ -48,8 +49,7 @@ constexpr Other others[] = {{"mfu_possible", judge_mfu_possible},
                             {"valid_tokens", judge_valid_tokens},
                             {"vocabulary", judge_vocabulary},
                             {"phases", judge_phases},
-                            {"memory_plan", judge_memory_plan},
-                            {"later_ends", judge_later_ends}};
+                            {"memory_plan", judge_memory_plan}};
 
 const Invariant& invariant_named(std::string_view id) {
   std::vector<std::string> known;
@@ -171,6 +171,9 @@ std::vector<Result> judge(const Evidence& evidence, const Comparisons& compariso
         result = judge_relation(comparisons[i], interpretation.factors.values[i], interpretation.note);
     for (const Other& other : others)
       if (other.id == invariant.id) result = other.judge(evidence);
+    for (std::size_t i = 0; i < identities().size(); ++i)
+      if (identities()[i].invariant.id == invariant.id)
+        result = judge_identity(evidence.record, static_cast<Identity>(i));
     if (invariant.id == "work_steady") result = judge_work_steady(evidence, comparisons);
     if (invariant.id == "learning_rate" && result.verdict == Verdict::cannot_be_judged)
       if (const auto lone = judge_lone_rate(evidence)) result = *lone;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "spec/audit/printed.hpp"
+#include "spec/interval.hpp"
 #include "spec/model/model_spec.hpp"
 
 namespace assay::spec::audit {
@@ -243,21 +244,13 @@ struct MemoryOfStart {
   bool followed = false;  ///< by a line that could be read: what the program warns of stands right behind it
 };
 
-/// What a program says at its end, and what its own steps come to, since its start.
-struct EndOfStart {
-  struct Sums {
-    double steps = 0, tokens = 0, seconds = 0;
-    bool operator==(const Sums&) const = default;
-  };
-  std::int64_t line = 0;
-  Sums said, of_lines;
-  double tokens_per_second = 0;
-  std::optional<double> final_loss, floor, gap_closed;
-  std::optional<double> loss_of_lines;  ///< mean of as many of the last steps as final_loss says
-  double vocab = 0;
-  /// A line of this start could not be read, or a rank was lost: the rank that wrote the end may have counted
-  /// other steps than those that stand in the record.
-  bool sums_unknown = false;
+/// What came of one of the identities of our own record (identities.hpp), over all of its places.
+struct HeldIdentity {
+  std::int64_t judged = 0, contradicted = 0;
+  double printed = 0;               ///< of the first place that contradicts, or else of the last
+  Interval recomputed{0, 0};        ///< likewise
+  std::string why;                  ///< what does not follow there
+  std::vector<std::int64_t> lines;  ///< of the first places that contradict (at most 8)
 };
 
 /// A setting that another line of the same header says otherwise.
@@ -293,7 +286,7 @@ struct RunFacts {
   std::optional<ParameterTensors> tensors;   ///< of the whole model, where said
   std::optional<RankParameters> first_rank;  ///< where it is not the whole model's
   std::vector<MemoryOfStart> memory;         ///< of our own record
-  std::vector<EndOfStart> later_ends;        ///< of our own record: those behind the first start's
+  std::vector<HeldIdentity> identities;      ///< of our own record, by Identity; empty: none was held
   std::vector<RuledOutNumber> ruled_out;     ///< of our own record: the first 1,000
   SavedState saved;                          ///< of Hugging Face's trainer_state.json
   /// The file that defined the model, where the log says that it was no built-in one and does not hold it

@@ -2,10 +2,10 @@
 // spec::record, which validates them.
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <utility>
 #include <variant>
 
+#include "spec/audit/identities.hpp"
 #include "spec/audit/readers/assay_steps.hpp"
 #include "spec/audit/readers/json_scan.hpp"
 #include "spec/audit/readers/line_reader.hpp"
@@ -115,12 +115,11 @@ class AssayRecord : public LineReader {
 
  private:
   void unread(const Line& line, RecordBuilder& builder) {
-    all_read_ = false;
+    identities_.lost();
     builder.unread(line.text);
   }
 
   void take(const Line& line, Step& step, RecordBuilder& builder) {
-    tally(step, builder);
     // No GPU: nothing was measured.
     if (step[Field::memory_peak] && step[Field::memory_peak]->value == 0) step[Field::memory_peak].reset();
     step[Field::phases] = phase_times(line.text, line.number);
@@ -136,21 +135,16 @@ class AssayRecord : public LineReader {
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
     goes_on_behind_memory(builder);
     builder.step(step);
+    hold_identities(line, builder);  // of the run that the step belongs to
   }
 
-  /// A run that goes on behind an end has not ended there: the later one counts.
-  void drop_end(RecordBuilder& builder) {
-    if (std::exchange(ended_, false) && !builder.later_ends().empty()) builder.later_ends().pop_back();
-  }
-
-  void tally(const Step& step, RecordBuilder& builder) {
-    drop_end(builder);
-    const auto of = [&](Field field) { return step[field] ? step[field]->value : 0; };
-    sums_.steps += 1;
-    sums_.tokens += of(Field::tokens);
-    sums_.seconds += of(Field::seconds);
-    losses_.push_back(of(Field::loss));
-    if (losses_.size() > record::final_loss_steps) losses_.erase(losses_.begin());
+  /// A step whose loss is null is no event of ours.
+  void hold_identities(const Line& line, RecordBuilder& builder) {
+    try {
+      identities_.see(record::from_json(line.text, ""), line.number, builder.identities());
+    } catch (const UserError&) {
+      identities_.lost();
+    }
   }
 
   static void goes_on_behind_memory(RecordBuilder& builder) {
@@ -179,6 +173,7 @@ class AssayRecord : public LineReader {
   void read_event(const Line& line, RecordBuilder& builder) {
     try {
       const record::Event event = record::from_json(line.text, "");
+      identities_.see(event, line.number, builder.identities());
       if (const auto* start = std::get_if<record::RunStart>(&event)) read_start(*start, line.number, builder);
       if (const auto* resume = std::get_if<record::ResumeFrom>(&event)) {
         resumed_ = true;
@@ -214,8 +209,6 @@ class AssayRecord : public LineReader {
       if (const auto* factor = std::get_if<double>(&value); factor && key == "experts.capacity")
         drops_ = *factor > 0;
     }
-    sums_ = {}, losses_.clear(), all_read_ = true, ended_ = false;
-    vocab_ = static_cast<double>(start.vocab);
     if (start.planned_memory_bytes) planned_ = static_cast<double>(*start.planned_memory_bytes);
     const auto whole = [&](Setting setting, std::int64_t number) {
       builder.setting(setting, exactly(static_cast<double>(number), line));
@@ -334,36 +327,15 @@ class AssayRecord : public LineReader {
     builder.memory().push_back(out);
   }
 
-  /// What a later start says at its end is of its own steps alone.
-  void read_later_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
-    drop_end(builder);
-    ended_ = true;
-    EndOfStart out{
-        .line = line,
-        .said = {static_cast<double>(end.steps), static_cast<double>(end.tokens), end.seconds},
-        .of_lines = sums_,
-        .tokens_per_second = end.tokens_per_second,
-        .final_loss = end.final_loss,
-        .floor = end.floor,
-        .gap_closed = end.gap_closed,
-        .loss_of_lines = {},
-        .vocab = vocab_,
-        .sums_unknown = !all_read_ || end.exit_code == static_cast<std::int64_t>(ExitCode::peer_lost)};
-    const auto last = end.final_steps.value_or(0);
-    if (last >= 1 && last <= static_cast<std::int64_t>(losses_.size()))
-      out.loss_of_lines =
-          std::accumulate(losses_.end() - last, losses_.end(), 0.0) / static_cast<double>(last);
-    builder.later_ends().push_back(out);
-  }
-
   void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
-    if (starts_ > 1) return read_later_end(end, line, builder);
-    // Of steps that were trained on, not of all steps up to the last.
-    if (skipped_ == 0) {
+    // Of its own steps alone (identities.hpp, as every end).
+    if (starts_ > 1) return;
+    // Steps that were skipped stand in no step line, and of a batch that grows no mean of lines is the run's.
+    if (skipped_ == 0 && batch_.ramp.empty()) {
       builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
       builder.summary(Setting::total_seconds, exactly(end.seconds, line));
+      builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
     }
-    builder.summary(Setting::average_tokens_per_second, exactly(end.tokens_per_second, line));
     if (end.final_loss && end.final_steps) {
       builder.summary(Setting::final_loss, exactly(*end.final_loss, line));
       builder.summary(Setting::final_loss_steps, exactly(static_cast<double>(*end.final_steps), line));
@@ -385,11 +357,7 @@ class AssayRecord : public LineReader {
   bool drops_ = false;        ///< choices of experts, by a capacity
   GlobalBatch batch_;         ///< of the last start
   std::int64_t sequence_length_ = 0;
-  EndOfStart::Sums sums_;       ///< of the steps since the last start
-  std::vector<double> losses_;  ///< of the last of them
-  double vocab_ = 0;
-  bool all_read_ = true;  ///< every line since the last start
-  bool ended_ = false;    ///< the last of later_ends() is of this start
+  Identities identities_;
   LineShapes shapes_{Notation::json};
   StepSchema schema_;
 };

@@ -79,7 +79,8 @@ class RecordBuilder {
   void define(const ModelSpec& model) { header().definition = model; }
   /// One for each start, to be completed.
   std::vector<MemoryOfStart>& memory() { return run_.record.memory; }
-  std::vector<EndOfStart>& later_ends() { return run_.record.later_ends; }
+  /// Of the events so far.
+  std::vector<HeldIdentity>& identities() { return run_.record.identities; }
   /// Of the step that comes next, or came last.
   void rule_out(RuledOutNumber number) {
     if (run_.record.ruled_out.size() < 1000) run_.record.ruled_out.push_back(std::move(number));

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "spec/audit/identities.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/text/quantity.hpp"
 #include "tests/support/audit/confusion.hpp"
@@ -95,9 +96,13 @@ TEST(AuditFaultsSpec, EveryInvariantIsContradictedByAFault) {
     }
   for (const auto& [fault, format, row] : elsewhere())
     for (const auto& [id, draws] : row.contradicted) any.insert(id);
+  // No simulated log says twice what our own record does: identities_test.cpp changes those numbers.
+  std::set<std::string> identity;
+  for (const IdentityRow& row : identities()) identity.emplace(row.invariant.id);
   std::size_t listed = 0;
   for (const Invariant& invariant : invariants()) {
     const std::string id(invariant.id);
+    if (identity.contains(id)) continue;
     EXPECT_TRUE(any.contains(id)) << id;
     const bool seldom = seldom_contradicted().contains(id);
     listed += seldom;
