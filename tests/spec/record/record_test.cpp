@@ -175,6 +175,33 @@ RC_GTEST_PROP(RecordSpec, EveryEventReadsBackAsItWasWritten, ()) {
   RC_ASSERT(to_json(back) == line);  // also distinguishes -0 from 0
 }
 
+/// A tab is a blank of JSON that nothing of ours writes: such a line is read by way of a tree.
+RC_GTEST_PROP(RecordSpec, AStepIsTheSameHoweverItsLineIsRead, ()) {
+  std::string line = to_json(tests::drawn<Step>());
+  const Event quick = from_json(line, "x");
+  line.insert(1, "\t");
+  RC_ASSERT(to_json(from_json(line, "x")) == to_json(quick));
+}
+
+TEST(RecordSpec, WhatIsNoNumberOfJsonIsNoneOfAStep) {
+  Step step;
+  step.loss = 12.5;
+  const std::string line = to_json(step), number = "12.5";
+  for (const char* wrong :
+       {"012.5", "12.", "12.e1", ".5", "+1", "inf", "nan", "1e999", "0x1", "12.5 1", "\"1\"", ""}) {
+    std::string other = line;
+    other.replace(line.find(number), number.size(), wrong);
+    EXPECT_NE(refusal(other), "") << wrong;
+  }
+  for (const char* right : {"1e1", "-0.5", " 12.5 ", "12"}) {
+    std::string other = line;
+    other.replace(line.find(number), number.size(), right);
+    EXPECT_EQ(refusal(other), "") << right;
+  }
+  EXPECT_NE(refusal(line + "}"), "");
+  EXPECT_NE(refusal(line.substr(0, line.size() - 1)), "");
+}
+
 TEST(RecordSpec, ARecordStartsWithARunStart) {
   std::istringstream in(to_json(Step()) + "\n");
   EXPECT_THROW(read_events(in, "x"), UserError);
