@@ -4,6 +4,10 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "impl/data/foreign_file.hpp"
 #include "impl/data/megatron_index.hpp"
@@ -76,60 +80,82 @@ std::vector<fs::path> beside(const fs::path& tokens, const char* extension) {
   return out;
 }
 
-/// The text that an object has at `key`; empty where there is none.
-std::string text_at(const spec::document::Node& root, std::string_view key) {
-  const auto* object = std::get_if<spec::document::Node::Object>(&root.content);
-  if (!object) return {};
-  for (const spec::document::Entry& entry : *object)
-    if (entry.key == key)
-      if (const auto* text = std::get_if<std::string>(&entry.value.content)) return *text;
-  return {};
+/// What the .json of ours beside token files says.
+struct Facts {
+  std::string dtype;
+  std::map<std::string, std::int64_t> documents;  ///< that end in a file, by its name
+  std::optional<std::int64_t> of_one_file;        ///< where no file is named: of the one beside it
+
+  bool counts_documents() const { return of_one_file || !documents.empty(); }
+  /// Nothing of a file that has been given another name since.
+  std::optional<std::int64_t> documents_of(const std::string& name) const {
+    const auto named = documents.find(name);
+    return named == documents.end() ? of_one_file : named->second;
+  }
+};
+
+/// Null of another program's file.
+std::shared_ptr<const Facts> facts_of(const fs::path& path, std::uintmax_t bytes) {
+  constexpr std::uintmax_t most = 1 << 26;  // of half a million shards; a larger file is somebody's data
+  if (bytes > most) return {};
+  std::ifstream stream(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  spec::document::Node node;
+  if (!stream || spec::read_json(text, node)) return {};
+  const spec::document::Tree tree({path.string(), ExitCode::bad_data, spec::document::Format::json},
+                                  std::move(node));
+  const spec::document::Item root = tree.root();
+  if (!root.is(spec::document::Kind::object)) return {};
+  const auto format = root.find("format");
+  if (!format || !format->is(spec::document::Kind::text) || format->text() != "assay-tokens-1") return {};
+  Facts facts;
+  if (const auto dtype = root.find("dtype"); dtype && dtype->is(spec::document::Kind::text))
+    facts.dtype = dtype->text();
+  const auto files = root.find("files");
+  for (std::size_t i = 0; files && i < files->size(); ++i)
+    if (const auto documents = (*files)[i].find("documents"))
+      facts.documents[(*files)[i].at("name").text()] = documents->integer();
+  if (const auto documents = root.find("documents"); documents && !files)
+    facts.of_one_file = documents->integer();
+  return std::make_shared<const Facts>(std::move(facts));
 }
 
-/// The .json of ours that stands beside raw ids and says what they are.
-struct Facts {
+/// The .json beside a file, read once for all its shards, and again where it has changed since.
+struct FactsBeside {
   fs::path path;
-  spec::document::Node root;
+  std::shared_ptr<const Facts> facts;
 };
-std::optional<Facts> facts_beside(const OpenedFile& file) {
+std::optional<FactsBeside> facts_beside(const OpenedFile& file) {
+  struct Read {
+    std::uintmax_t bytes;
+    fs::file_time_type time;
+    std::shared_ptr<const Facts> facts;
+  };
+  static std::mutex mutex;
+  static std::map<fs::path, Read> all;
   for (const fs::path& path : beside(file.path(), ".json")) {
-    constexpr std::uintmax_t enough = 1 << 22;  // tens of thousands of shards
     std::error_code none;
     const auto bytes = fs::file_size(path, none);
-    std::ifstream stream(path, std::ios::binary);
-    if (none || !stream) continue;
-    std::string text(std::min(enough, bytes), '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(stream.gcount()));
-    spec::document::Node root;
-    if (spec::read_json(text, root)) continue;  // another program's
-    if (text_at(root, "format") == "assay-tokens-1") return Facts{path, std::move(root)};
+    if (none) continue;
+    const auto time = fs::last_write_time(path, none);
+    const std::scoped_lock lock(mutex);
+    auto known = all.find(path);
+    if (known == all.end() || known->second.bytes != bytes || known->second.time != time)
+      known = all.insert_or_assign(path, Read{bytes, time, facts_of(path, bytes)}).first;
+    if (known->second.facts) return FactsBeside{path, known->second.facts};
   }
   return {};
 }
 
 /// The type that the .json beside raw ids states.
 std::optional<TokenType> type_beside(const OpenedFile& file) {
-  const auto facts = facts_beside(file);
-  if (!facts) return {};
-  const auto type = type_called(text_at(facts->root, "dtype"));
+  const auto beside = facts_beside(file);
+  if (!beside) return {};
+  const auto type = type_called(beside->facts->dtype);
   if (!type)
-    file.refuse(ExitCode::bad_data, "stands beside " + spec::quote(facts->path.string()) +
+    file.refuse(ExitCode::bad_data, "stands beside " + spec::quote(beside->path.string()) +
                                         ", whose dtype is none of token ids; write both again");
   return type;
-}
-
-/// How many documents end in a file by the .json that tokenise.py wrote beside it.
-std::optional<std::int64_t> documents_beside(const OpenedFile& file) {
-  auto facts = facts_beside(file);
-  if (!facts) return {};
-  const spec::document::Tree tree({facts->path.string(), ExitCode::bad_data, spec::document::Format::json},
-                                  std::move(facts->root));
-  const auto files = tree.root().find("files");
-  for (std::size_t i = 0; files && i < files->size(); ++i)
-    if ((*files)[i].at("name").text() == file.path().filename().string())
-      return (*files)[i].at("documents").integer();
-  return {};
 }
 
 /// What says that the ends beside `file` are not all of them, or none of its; empty where nothing does.
@@ -137,17 +163,20 @@ std::string fault_of_ends(const OpenedFile& file, const TokenFormat& format, std
                           const std::vector<std::int64_t>& ends) {
   if (bytes % 8 != 0) return "has " + std::to_string(bytes) + " bytes, no multiple of the 8 of an end";
   const std::string of = std::to_string(format.tokens) + " tokens of " + spec::quote(file.path().string());
-  if (ends.empty() || ends.front() < 0 || !std::ranges::is_sorted(ends) || ends.back() > format.tokens)
+  if (!ends.empty() && (ends.front() < 0 || !std::ranges::is_sorted(ends) || ends.back() > format.tokens))
     return "does not name rising ends of documents within the " + of;
-  const auto count = documents_beside(file);
+  const auto known = facts_beside(file);
+  if (!known || !known->facts->counts_documents()) {
+    const bool shard = beside(file.path(), ".ends").size() > 1;  // its last document may end in the next one
+    const std::int64_t last = ends.empty() ? 0 : ends.back();
+    return shard || last == format.tokens ? ""
+                                          : "names " + std::to_string(last) +
+                                                " as its last end of a document, and not that of the " + of;
+  }
+  const auto count = known->facts->documents_of(file.path().filename().string());
   if (count && *count != std::ssize(ends))
     return "names " + std::to_string(ends.size()) + " ends of documents, and " + std::to_string(*count) +
            " were written with the " + of;
-  // The last document of a shard may end in the next one.
-  const bool shard = beside(file.path(), ".ends").size() > 1;
-  if (!count && !shard && ends.back() != format.tokens)
-    return "names " + std::to_string(ends.back()) + " as its last end of a document, and not that of the " +
-           of;
   return "";
 }
 
@@ -242,14 +271,19 @@ TokenFormat recognise(const OpenedFile& file, std::optional<TokenType> stated) {
 std::vector<std::int64_t> document_ends(const OpenedFile& file, const TokenFormat& format) {
   if (!format.documents) return {};
   if (format.container == "Megatron") return megatron_index(file)->document_ends;
-  const OpenedFile ends(beside(file.path(), ".ends").front());
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(ends.bytes()));
-  ends.read(0, bytes);
+  const fs::path path = beside(file.path(), ".ends").front();
+  std::vector<unsigned char> bytes;
+  if (std::error_code none; fs::file_size(path, none) != 0) {  // empty: no document ends in this shard
+    const OpenedFile ends(path);
+    bytes.resize(static_cast<std::size_t>(ends.bytes()));
+    ends.read(0, bytes);
+  }
   std::vector<std::int64_t> out;
   for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8)
     out.push_back(static_cast<std::int64_t>(little_endian(&bytes[at], 8)));
-  if (const std::string fault = fault_of_ends(file, format, ends.bytes(), out); !fault.empty())
-    ends.refuse(ExitCode::bad_data, fault + "; it was cut off or is of other tokens: write both again");
+  if (const std::string fault = fault_of_ends(file, format, std::ssize(bytes), out); !fault.empty())
+    throw UserError(ExitCode::bad_data, "token file " + spec::quote(path.string()) + " " + fault +
+                                            "; it was cut off or is of other tokens: write both again");
   return out;
 }
 

@@ -201,6 +201,23 @@ TEST(TokenFormatImpl, EndsThatWereCutOffAreRefused) {
                 "[{\"name\": \"b-00001.bin\", \"documents\": 2}]}");
   EXPECT_EQ(with(shard, three.substr(0, 16)).code, 0);
   expect_refused(with(shard, three.substr(0, 8)), 65, "names 1 ends of documents, and 2 were written with");
+  // One in which no document ends; the .json is read again, since it has changed.
+  scratch.write("b.json",
+                "{\"format\": \"assay-tokens-1\", \"dtype\": \"uint32\", \"files\": "
+                "[{\"name\": \"b-00001.bin\", \"documents\": 0}]}");
+  EXPECT_EQ(with(shard, "").code, 0);
+  expect_refused(with(shard, number(2, 8)), 65, "names 1 ends of documents, and 0 were written with");
+  // As `assay data convert` makes it of such a shard, and as it stands under another name.
+  const auto converted = scratch.write("c.bin", token_bytes(ids, TokenType::uint32));
+  scratch.write("c.json",
+                "{\"format\": \"assay-tokens-1\", \"dtype\": \"uint32\", \"documents\": 2, \"tokens\": 5}");
+  EXPECT_EQ(with(converted, three.substr(0, 16)).code, 0);
+  expect_refused(with(converted, three.substr(0, 8)), 65,
+                 "names 1 ends of documents, and 2 were written with");
+  scratch.write("c.json",
+                "{\"format\": \"assay-tokens-1\", \"dtype\": \"uint32\", \"files\": "
+                "[{\"name\": \"b-00001.bin\", \"documents\": 2}]}");
+  EXPECT_EQ(with(converted, three.substr(0, 16)).code, 0);
 }
 
 TEST(TokenFormatImpl, ADtypeThatContradictsTheFileIsRefused) {
