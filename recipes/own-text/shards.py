@@ -22,6 +22,14 @@ def unfinished(path):
     return (folder_of(path) / "note.json").exists()
 
 
+def named_before(path):
+    """The token files that the .json beside `path` names, of an earlier start that ended."""
+    try:
+        return [path.with_name(file["name"]) for file in json.loads(path.with_suffix(".json").read_text())["files"]]
+    except (OSError, ValueError, KeyError, TypeError):  # none, or another program's
+        return []
+
+
 def shard_name(path, number):
     return path.with_name(f"{path.stem}-{number:05d}{path.suffix}")
 
@@ -111,6 +119,10 @@ class Output:
             for kind, target in ("ends", name.with_suffix(".ends")), ("bin", name):
                 if (source := self.shard_file(number, kind)).exists():  # not where a kill came in between
                     source.replace(target)
+        for name in named_before(self.path):  # --force: no shard of the text before stays among these
+            if name not in names:
+                for stale in name, name.with_suffix(".ends"):
+                    stale.unlink(missing_ok=True)
         facts["files"] = [{"name": name.name, "tokens": tokens, "documents": documents, "ends": name.with_suffix(".ends").name}
                           for name, (tokens, documents) in zip(names, shards)]
         facts["tokens"], facts["documents"] = (sum(shard[i] for shard in shards) for i in (0, 1))

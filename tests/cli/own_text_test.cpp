@@ -87,6 +87,13 @@ TEST_F(OwnText, TokensThatAreThereAreWrittenOverWhenAskedForAlone) {
   EXPECT_FALSE(fs::exists(folder / "tokens.bin.partial"));
   EXPECT_EQ(tokenise(std::string("two.txt --force ") + output).code, 0);
   EXPECT_EQ(fs::file_size(folder / "tokens.bin"), 8u);
+  // Of a text that was written in more shards, none stays among the new ones.
+  ASSERT_EQ(tokenise("one.txt two.txt --shard-tokens 2 -o many.bin").code, 0);
+  ASSERT_TRUE(fs::exists(folder / "many-00002.bin") && fs::exists(folder / "many-00002.ends"));
+  ASSERT_EQ(tokenise("one.txt --force -o many.bin").code, 0);
+  for (const char* stale : {"many-00001.bin", "many-00001.ends", "many-00002.bin", "many-00002.ends"})
+    EXPECT_FALSE(fs::exists(folder / stale)) << stale;
+  EXPECT_EQ(fs::file_size(folder / "many.bin"), 6u);
   // What stands beside the tokens, too, and never an input.
   std::ofstream(folder / "of-another.json") << "{}";
   EXPECT_EQ(tokenise("one.txt -o of-another.bin").code, 1);
