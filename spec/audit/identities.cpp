@@ -29,8 +29,8 @@ constexpr IdentityRow identity_rows[] = {
       "spec/ops/clip_grad_norm.md. No more than rounding is forgiven.", Unit::none},
      "clipping of our own record"},
     {{"executed_flops", "executed FLOPs of a step = those of the other steps with as many tokens",
-      "Every step of a start runs the same products, but where documents lie otherwise or experts drop "
-      "choices: then this is not judged. The line that differs is wrong, or the one before it.",
+      "Every step of a start runs the same GEMMs and attention, but where documents lie otherwise or experts "
+      "drop choices: then this is not judged. The line that differs is wrong, or the one before it.",
       Unit::flops},
      "steps that count executed FLOPs"},
     {{"hfu_of_executed", "HFU = executed FLOPs / step time / peak of what runs",
@@ -38,10 +38,9 @@ constexpr IdentityRow identity_rows[] = {
       Unit::share},
      "executed FLOPs and HFU"},
     {{"elapsed", "time since the start grows by at least the step's time, and those of validations between",
-      "The clock of the whole start runs while a step is timed, so it cannot grow by less; on a CPU the two "
-      "are one clock, and no more than rounding is forgiven. A GPU times its steps itself: a thousandth and "
-      "a millisecond are forgiven, chosen, above what two quartzes differ by. The line that is told is "
-      "wrong, or the one before it.",
+      "The clock of the whole start runs while a step is timed, so it cannot grow by less. A thousandth and "
+      "a millisecond are forgiven, chosen: a GPU times its steps by a clock of its own. The line that is "
+      "told is wrong, or the one before it.",
       Unit::seconds},
      "time since the start of our own record"},
     {{"source_tokens", "tokens of the sources of a mixture add up to the step's, those that count, too",
@@ -49,7 +48,8 @@ constexpr IdentityRow identity_rows[] = {
      "sources of a mixture"},
     {{"source_losses", "losses of the sources, weighted by the tokens that count, are the step's loss",
       "The trainer adds the losses of tokens in two orders: what rounding to single precision makes of "
-      "logits of up to 100 is forgiven, chosen.",
+      "logits of up to 100 is forgiven, chosen. Not judged on GPUs, of whose sums no record was held to it "
+      "yet.",
       Unit::nats},
      "sources of a mixture"},
     {{"source_epochs", "epochs of a source grow by its tokens over its size",
@@ -70,8 +70,8 @@ constexpr IdentityRow identity_rows[] = {
       Unit::seconds},
      "goodput"},
     {{"run_goodput", "time of all starts = the sum of theirs",
-      "As record.md says; of a start without an end, of its steps. Not judged behind a line that could not "
-      "be read.",
+      "spec/record/record.md says how: a start that left no end counts with the time of its steps. Not "
+      "judged behind a line that could not be read.",
       Unit::seconds},
      "goodput of all starts"},
 };
@@ -91,6 +91,11 @@ Interval rounding_of(double value, double operations) {
 Interval no_less_than(double value, double scale, double operations) {
   return {rounding_of(value, scale, operations).low, without_end};
 }
+
+/// What a record's clocks may be apart over so many steps, of a GPU that times its phases itself and of the
+/// moments at which a phase of the run ends and the next is noted: a thousandth and a millisecond a step,
+/// chosen.
+double between_clocks(double seconds, double steps) { return 1e-3 * (seconds + steps); }
 
 const Value* stated_in(const record::RunStart& start, std::string_view name) {
   for (const auto& [key, value] : start.settings)
@@ -179,7 +184,7 @@ void Identities::begin(const record::RunStart& start) {
                      number_in_settings(start, "experts.capacity").value_or(0) > 0;
   on_gpu_ = !start.gpus.empty();
   ramps_ = !record::global_batch(start).ramp.empty();
-  all_read_ = true;
+  all_steps_ = true;
   sums_ = {}, losses_.clear();
   last_step_ = 0, elapsed_ = 0, between_ = 0;
   counted_.reset();
@@ -198,6 +203,8 @@ void Identities::validation(const record::Validation& validation) {
 }
 
 void Identities::step(const record::Step& step) {
+  // A record that begins in the middle, or out of which lines were cut, has steps that nobody saw.
+  if (step.step != last_step_ + 1) all_steps_ = goodput_known_ = false;
   if (clip_ && std::isfinite(step.gradient_norm) && std::isfinite(*clip_) && *clip_ >= 0)
     hold(Identity::clip_coefficient, step.clip_coefficient,
          *clip_ > 0 && step.gradient_norm >= 0
@@ -239,12 +246,13 @@ void Identities::executed(const record::Step& step) {
 void Identities::clock(const record::Step& step) {
   // Clocks are read between the lines, too, each time adding what has passed since: a few tens of times at
   // the most between two steps.
-  constexpr double readings = 64, of_a_gpu = 1e-3;
+  constexpr double readings = 64;
   between_ += step.seconds;
   if (!step.elapsed_seconds) return;
-  const double least = elapsed_ + between_ - (on_gpu_ ? of_a_gpu * (1 + between_) : 0);
+  const double least = elapsed_ + between_ - between_clocks(between_, 1);
   hold(Identity::elapsed, *step.elapsed_seconds, no_less_than(least, elapsed_ + between_, readings),
-       "less than the step before it and what passed since, of this line or of the one before");
+       "less than the time since the start at the step before, and what passed since; this line is wrong, or "
+       "that one");
   if (!sums_.first_began) sums_.first_began = *step.elapsed_seconds - (step.seconds - step.phases.checkpoint);
   elapsed_ = *step.elapsed_seconds, between_ = 0;
 }
@@ -262,7 +270,7 @@ void Identities::mixture(const record::Step& step) {
        "the sources have other tokens");
   hold(Identity::source_tokens, static_cast<double>(step.valid_tokens),
        exact_interval(static_cast<double>(valid)), "of the sources other tokens count");
-  if (valid <= 0 || !std::isfinite(loss)) return;
+  if (valid <= 0 || !std::isfinite(loss) || on_gpu_) return;
   const double mean = loss / static_cast<double>(valid);
   const double rounding = gamma(roundings, unit_roundoff(Dtype::f32)) * (std::abs(mean) + largest_logit);
   hold(Identity::source_losses, step.loss, {mean - rounding, mean + rounding},
@@ -334,7 +342,7 @@ void Identities::end(const record::RunEnd& end) {
   // The rank that writes the end behind a lost one may have counted other steps than stand in the record.
   const bool peer_lost = end.exit_code == static_cast<std::int64_t>(ExitCode::peer_lost);
   // The end of a first start whose steps are all alike is held as another trainer's summary is.
-  if (starts_ > 1 || ramps_ || sums_.skipped > 0) end_of_steps(end, all_read_ && !peer_lost);
+  if (starts_ > 1 || ramps_ || sums_.skipped > 0) end_of_steps(end, all_steps_ && !peer_lost);
   if (end.goodput && end.goodput->seconds > 0)
     hold(Identity::ends, end.goodput->tokens_per_second,
          rounding_of(static_cast<double>(end.tokens) / end.goodput->seconds, 1),
@@ -365,7 +373,7 @@ void Identities::goodput(const record::RunEnd& end, const record::Goodput& said)
   hold_sum(Identity::goodput, said.seconds,
            {said.start_up, said.steps, said.data_wait, said.saves, said.evaluation, said.other},
            "its parts add up to another time");
-  const double forgiven = on_gpu_ ? 1e-3 * (said.seconds + static_cast<double>(sums_.steps)) : 0;
+  const double forgiven = between_clocks(said.seconds, static_cast<double>(1 + sums_.steps));
   const auto encloses = [&](double part, double least, const char* why) {
     // As many readings of clocks as in `clock`, of each step.
     hold(Identity::goodput, part,
@@ -376,7 +384,7 @@ void Identities::goodput(const record::RunEnd& end, const record::Goodput& said)
   encloses(said.seconds, elapsed_, "less than had passed at its last step");
   encloses(said.evaluation, sums_.validations, "less evaluation than its validations took");
   encloses(said.saves, sums_.saves, "less saving than its steps waited for");
-  if (all_read_) {
+  if (all_steps_) {
     hold(Identity::goodput, said.data_wait, rounding_of(sums_.data_wait, static_cast<double>(sums_.steps)),
          "another wait for data than its steps'");
     if (sums_.first_began)

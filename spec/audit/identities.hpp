@@ -1,8 +1,8 @@
 #pragma once
 // Numbers of our own record that follow from others of it (spec/record/record.md). A record holds every
 // number in full, so each is held to what the trainer's own arithmetic leaves open: its roundings, and clocks
-// that are read one after the other. Events are walked as they are read, every one, in constant memory per
-// step.
+// that are read one after the other. Events are walked once, as they are read; of each step a few numbers
+// stay.
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -46,8 +46,9 @@ class Identities {
  public:
   /// Holds what `event`, of that line, says; `held` takes what comes of it, by Identity.
   void see(const record::Event& event, std::int64_t line, std::vector<HeldIdentity>& held);
-  /// A line behind the last start could not be read: sums over its steps are not known.
-  void lost() { all_read_ = false, goodput_known_ = false, sources_.clear(); }
+  /// A line could not be read. It may have been a start, with other settings and clocks: nothing is held
+  /// before the next one.
+  void lost() { starts_ = 0, goodput_known_ = false; }
 
  private:
   /// Of a source of a mixture: how often it was read up to the step before, and its size.
@@ -81,7 +82,8 @@ class Identities {
   std::optional<double> clip_, peak_;
   double vocab_ = 0;
   std::int64_t sequence_length_ = 1;
-  bool tokens_are_bytes_ = false, ramps_ = false, products_differ_ = false, on_gpu_ = false, all_read_ = true;
+  bool tokens_are_bytes_ = false, ramps_ = false, products_differ_ = false, on_gpu_ = false;
+  bool all_steps_ = true;  ///< each step of the start was seen
   Sums sums_;
   std::vector<double> losses_;           ///< of its last steps
   std::int64_t last_step_ = 0;           ///< 0 before the first one of the run, -1 where it is not known

@@ -330,7 +330,8 @@ class AssayRecord : public LineReader {
   void read_end(const record::RunEnd& end, std::int64_t line, RecordBuilder& builder) {
     // Of its own steps alone (identities.hpp, as every end).
     if (starts_ > 1) return;
-    // Steps that were skipped stand in no step line, and of a batch that grows no mean of lines is the run's.
+    // Steps that were skipped stand in no step line, and where the batch grows the means of its lines are not
+    // the run's.
     if (skipped_ == 0 && batch_.ramp.empty()) {
       builder.summary(Setting::total_tokens, exactly(static_cast<double>(end.tokens), line));
       builder.summary(Setting::total_seconds, exactly(end.seconds, line));

@@ -44,6 +44,11 @@ TEST_F(TrueRecords, HoldWhateverTheRunWas) {
   trained("skips",
           "train.steps=12 optimizer.learning_rate=1e30 schedule.warmup_steps=0 "
           "checkpoint.resume=auto train.on_non_finite=skip train.max_skipped=12");
+  // A run that fails behind saves that it waited for.
+  tests::shell("ASSAY_FAULT_DRILL='kind=error rank=0 step=5 phase=forward' " + tests::assay_path() +
+                   " train checkpoint.every=2 checkpoint.asynchronous=off train.steps=8 run.directory=" +
+                   folder("fails"),
+               120);
   const std::string experts = folder("experts.toml");
   std::ofstream(experts)
       << "name = \"tiny-experts\"\nfamily = \"mixtral\"\nvocab = 256\nwidth = 32\nlayers = 2\n"
@@ -75,7 +80,7 @@ TEST_F(TrueRecords, HoldWhateverTheRunWas) {
     ASSERT_EQ(resumed.code, 0) << resumed.messages;
   }
   for (const char* name :
-       {"plain", "validated", "ranks", "skips", "experts0", "experts1", "documents", "ramp"})
+       {"plain", "validated", "ranks", "skips", "fails", "experts0", "experts1", "documents", "ramp"})
     audited(name);
   EXPECT_EQ(held_.size() + 1, spec::audit::identities().size());
 }
