@@ -107,6 +107,13 @@ void check_split(const RunConfig& config) {
 }
 
 void check_capacity(const RunConfig& config) {
+  // config_c44
+  require(config.capacity == 0 || config.linear == quantise::Recipe::none, "config_c44", [&] {
+    return "experts.capacity = " + shown(find_key("experts.capacity")->get(config)) +
+           " with compute.linear = \"" + to_string(config.linear) +
+           "\": what is dropped is of another precision than the rest, which MFU and HFU do not tell apart "
+           "yet; leave one of the two out";
+  });
   // config_c28
   require(config.capacity == 0 || config.capacity >= 1, "config_c28", [&] {
     return "experts.capacity = " + shown(find_key("experts.capacity")->get(config)) +

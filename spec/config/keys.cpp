@@ -431,16 +431,17 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
                               {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                               "Type of activations and working weights"));
-  all.push_back(choice<quantise::Recipe>("compute.linear", &C::linear,
-                                         {{"bf16", quantise::Recipe::none},
-                                          {"fp8_tensor", quantise::Recipe::fp8_tensor},
-                                          {"fp8_block", quantise::Recipe::fp8_block},
-                                          {"mxfp8", quantise::Recipe::mxfp8}},
-                                         "What the GEMMs of the blocks' linears read: bf16: compute.dtype, "
-                                         "whatever that is; FP8 with one scale a "
-                                         "tensor (activations and weights E4M3, gradients E5M2), with 1 x "
-                                         "128 and 128 x 128 blocks (all E4M3), or "
-                                         "MXFP8's 1 x 32 (all E4M3)"));
+  all.push_back(choice<quantise::Recipe>(
+      "compute.linear", &C::linear,
+      {{"bf16", quantise::Recipe::none},
+       {"fp8_tensor", quantise::Recipe::fp8_tensor},
+       {"fp8_block", quantise::Recipe::fp8_block},
+       {"mxfp8", quantise::Recipe::mxfp8}},
+      "What the GEMMs of the blocks' linears read, but for experts: bf16: compute.dtype, "
+      "whatever that is; FP8 with one scale a "
+      "tensor (activations and weights E4M3, gradients E5M2), with 1 x "
+      "128 and 128 x 128 blocks (all E4M3), or "
+      "MXFP8's 1 x 32 (all E4M3)"));
   all.push_back(when("compute.linear is not \"bf16\"", quantises,
                      list("compute.linear_bf16_layers", &C::linear_bf16_layers,
                           "Layers whose linears are not quantised: numbers from 0, \"first\", \"last\"")));

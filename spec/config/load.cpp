@@ -422,7 +422,10 @@ RunConfig load_dump(std::string_view toml, const std::string& origin,
   Assignments given;
   collect(parse_toml(toml, origin).root(), "", WrittenBy::run, given);
   for (const std::string& argument : overrides) collect_override(argument, given);
-  return assemble(given, WrittenBy::run);
+  const bool asked = std::ranges::any_of(overrides, [](const std::string& argument) {
+    return argument.starts_with("profile.steps=") || argument.starts_with("batch.ramp=");
+  });
+  return assemble(given, asked ? WrittenBy::person : WrittenBy::run);
 }
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {

@@ -22,7 +22,8 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides);
 
 /// The settings that this or an earlier version wrote by dump_toml, as into a checkpoint. Removed settings
-/// (removed_keys), which load and load_text refuse, are skipped, and check_reached is left out.
+/// (removed_keys), which load and load_text refuse, are skipped, and check_reached is left out unless
+/// `overrides` name what it is about.
 RunConfig load_dump(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides = {});
 

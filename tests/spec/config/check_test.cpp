@@ -250,6 +250,16 @@ TEST(ConfigSpec, TakesFp8BesideLatentAttentionAndExperts) {
   }
 }
 
+TEST(ConfigSpec, C44RefusesACapacityBesideFp8) {
+  RunConfig config;
+  config.capacity = 1.5;
+  EXPECT_NO_THROW(check(config));
+  config.linear = quantise::Recipe::fp8_tensor;
+  EXPECT_EQ(tests::label_of([&] { check(config); }), "config_c44");
+  config.capacity = 0;
+  EXPECT_NO_THROW(check(config));
+}
+
 TEST(ConfigSpec, C26RefusesMlaUpWithoutLatentAttention) {
   RunConfig config;
   config.recompute = Recompute::mla_up;

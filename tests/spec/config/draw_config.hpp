@@ -104,6 +104,7 @@ inline spec::RunConfig draw_config() {
   config.linear = *rc::gen::element(spec::quantise::Recipe::none, spec::quantise::Recipe::fp8_tensor,
                                     spec::quantise::Recipe::fp8_block, spec::quantise::Recipe::mxfp8);
   if (config.linear != spec::quantise::Recipe::none) {
+    config.capacity = 0;
     config.linear_bf16_layers.resize(*inRange<std::size_t>(0, 3));
     for (std::string& layer : config.linear_bf16_layers) layer = draw_text(false);
     config.linear_weights =
@@ -124,8 +125,7 @@ inline spec::RunConfig draw_config() {
   if (config.data_parallel == spec::DataParallel::hybrid || config.data_parallel == spec::DataParallel::shard)
     if (config.linear_weights == spec::TwinsMade::step) config.linear_weights = spec::TwinsMade::use;
   if (config.linear == spec::quantise::Recipe::none) config.tensor_ranks = *inRange<std::int64_t>(1, 1 << 20);
-  if (config.linear == spec::quantise::Recipe::none && config.capacity == 0)
-    config.expert_ranks = *inRange<std::int64_t>(1, 1 << 20);
+  if (config.capacity == 0) config.expert_ranks = *inRange<std::int64_t>(1, 1 << 20);
   if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
   config.stall_seconds = *inRange<std::int64_t>(30, 100000);

@@ -183,6 +183,15 @@ TEST(LoadSpec, ADumpWithRemovedSettingsLoadsWithoutThem) {
   EXPECT_THROW(load_dump("parallel = {data = 'shard', gathers = 'nccl'}", "dump"), UserError);
 }
 
+/// A run may have been made shorter; what a person asks for on top must happen.
+TEST(LoadSpec, OfADumpWhatIsAskedForAnewMustHappen) {
+  RunConfig config = load("", {"train.steps=9", "profile.steps=[5,6]"});
+  config.steps = 4;
+  EXPECT_EQ(load_dump(dump_toml(config), "dump").steps, 4);
+  EXPECT_EQ(load_dump(dump_toml(config), "dump", {"log.every=2"}).steps, 4);
+  EXPECT_THROW(load_dump(dump_toml(config), "dump", {"profile.steps=[6,7]"}), UserError);
+}
+
 TEST(LoadSpec, SyntaxErrorsHaveLineAndColumn) {
   const std::string message = refusal("[train]\nsteps = = 3\n");
   EXPECT_EQ(message.rfind("recipe.toml:2:9: not valid TOML: ", 0), 0u) << message;
