@@ -31,12 +31,9 @@ int explain(const std::string& id, std::ostream& out) {
   }
   if (id == "all") return 0;
   const auto guess = spec::nearest(id, known);
-  std::string all;
-  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
-  throw UserError(ExitCode::usage,
-                  "no invariant is called " + spec::quote(id) +
-                      (guess ? "; did you mean \"" + *guess + "\"?" : "; known: " + all + ";") +
-                      " `assay audit --explain all` explains them");
+  throw UserError(ExitCode::usage, "no invariant is called " + spec::quote(id) +
+                                       (guess ? "; did you mean \"" + *guess + "\"?" : ";") +
+                                       " `assay audit --explain all` explains each");
 }
 
 /// Whether a row of a table whose cells no comma separates writes its decimals with one: "1;11,45;994,76".

@@ -85,8 +85,8 @@ class Output:
         self.note["skipped"] += skipped[:max(0, 100 - len(self.note["skipped"]))]
         self.note["skipped_count"] = self.note.get("skipped_count", 0) + len(skipped)
         if shard[0] >= self.shard_tokens:
+            self.note["shards"].append([0, 0])  # first: a start behind a kill would go on in the full one
             self.save()
-            self.note["shards"].append([0, 0])
             self.open_shard()
         elif time.monotonic() - self.saved > SAVED_EVERY:
             self.save()

@@ -11,6 +11,12 @@
 namespace assay::impl::op_memory_test {
 namespace {
 
+/// What no op of the paper takes: losses and loads of each sparse layer, which are held until the
+/// micro-batch's forward is done, losses of the head's chunks, and what ATen makes of a number.
+std::int64_t beside_ops(const spec::ModelSpec& model) {
+  return 64 + (model.experts ? 8 * model.sparse_layers() * (4 + 2 * model.experts->count) : 0);
+}
+
 RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
   const c10::InferenceMode no_autograd;
   auto& allocator = tests::CountingAllocator::installed();
@@ -32,11 +38,7 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
       .capacity = *rc::gen::element(0.0, 1.0, 1.5),
       .mixture = *rc::gen::arbitrary<bool>(),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
-  // Losses and loads of each sparse layer, which are held until the micro-batch's forward is done.
-  const auto& experts = setting.model.experts;
-  const std::int64_t routing = experts ? 8 * setting.model.sparse_layers() * (4 + 2 * experts->count) : 0;
-  // Scalars: the losses of the head's chunks, and what ATen makes of a number.
-  tests::compare_op_memory(setting, at::kCPU, meter, 64 + routing);
+  tests::compare_op_memory(setting, at::kCPU, meter, beside_ops(setting.model));
 }
 
 /// 128 divides every extent: all recipes fit.
@@ -72,7 +74,7 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
         setting.layout = layout;
         SCOPED_TRACE(model.name + ", " + std::string(to_string(recipe)) + ", " +
                      std::string(to_string(recompute)));
-        tests::compare_op_memory(setting, at::kCPU, meter, 64);
+        tests::compare_op_memory(setting, at::kCPU, meter, beside_ops(setting.model));
       }
 }
 
