@@ -36,13 +36,12 @@ TEST_P(Fp8StepImpl, StepsInFp64EqualTheReference) {
   for (const spec::ModelSpec& model : fp8_models())
     compare_fp8(model,
                 {.linear = {.recipe = GetParam(), .unquantised = {}, .weights = QuantiseWeights::step}},
-                model.latent || model.experts ? 2 : 4, at::kCPU);
+                model.latent || model.qk_norm ? 2 : 4, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, LayersLeftOutEqualTheReference) {
   compare_fp8(fp8_model(false), {.linear = {.recipe = GetParam(), .unquantised = {1, 3}}}, 2, at::kCPU);
-  for (const spec::ModelSpec& model : {fp8_latent_model(true), fp8_experts_model(false)})
-    compare_fp8(model, {.linear = {.recipe = GetParam(), .unquantised = {1}}}, 1, at::kCPU);
+  compare_fp8(fp8_experts_model(false), {.linear = {.recipe = GetParam(), .unquantised = {1}}}, 1, at::kCPU);
 }
 
 TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
@@ -67,7 +66,7 @@ TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
 /// FP8 is computed at all, and differs from the compute type by what two casts an operand explain: 2^-4 an
 /// entry of E4M3 at most, far less in a sum, and more than rounding in fp64.
 TEST_P(Fp8StepImpl, TheFirstLossIsNearThatWithoutFp8) {
-  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)}) {
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_experts_model(true)}) {
     const Trained none = train(model, {}, 1), fp8 = train(model, {.linear = {.recipe = GetParam()}}, 1);
     EXPECT_NEAR(fp8.numbers[0] / none.numbers[0], 1, 1e-3) << model.name;
     EXPECT_GT(std::abs(fp8.numbers[0] / none.numbers[0] - 1), 1e-9) << model.name;
@@ -106,7 +105,7 @@ void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe) 
 }
 
 TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
-  for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)})
+  for (const spec::ModelSpec& model : {fp8_model(false), fp8_experts_model(true)})
     expect_two_ranks_train_as_one(model, GetParam());
 }
 
