@@ -95,13 +95,12 @@ TEST(ExpertRanksImpl, RanksWithoutATokenTrainAsTheReference) {
 
 /// Of blocks with experts attention is in FP8; a shard gathers them in the compute type, the others as codes.
 TEST(ExpertRanksImpl, BesideFp8TrainAsTheReference) {
-  for (const std::int64_t expert : {2, 3})
-    for (std::uint64_t seed = 0; seed < 4; ++seed) {
-      LayoutCase c{.seed = seed, .micro = 1, .steps = 2, .linear = {.recipe = Recipe::fp8_tensor}};
-      c.experts = true, c.expert = expert;
-      const spec::Layout layout = spec::layout_of(kinds[seed], expert, expert);
-      EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
-    }
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    LayoutCase c{.seed = seed, .micro = 1, .steps = 2, .linear = {.recipe = Recipe::fp8_tensor}};
+    c.experts = true, c.expert = seed % 2 == 0 ? 2 : 3;
+    const spec::Layout layout = spec::layout_of(kinds[seed], c.expert, c.expert);
+    EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+  }
 }
 
 struct Ranks {
