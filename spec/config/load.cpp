@@ -391,7 +391,7 @@ std::optional<std::string> key_called(const std::string& name) {
 
 // People remember the last word best.
 std::optional<std::string> nearest_key(const std::string& name) {
-  if (const auto called = key_called(name)) return called;
+  if (auto called = key_called(name)) return called;
   std::vector<std::string> full, last;
   for (const Key& key : keys()) {
     full.push_back(key.name);
