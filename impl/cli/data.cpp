@@ -27,6 +27,7 @@ std::optional<impl::data::TokenType> stated_type(const Arguments& arguments) {
 
 std::vector<IdRange> ids_of(const std::vector<TokenFile>& files) {
   std::vector<const TokenFile*> all;
+  all.reserve(files.size());
   for (const TokenFile& file : files) all.push_back(&file);
   logs::ProgressLine line("reading token ids");
   return impl::data::ids_of(all, [&](std::int64_t done, std::int64_t of) { line.show(done, of); });

@@ -27,6 +27,7 @@
 #include "spec/model/inventory.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 #include "spec/step/paper/run.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 

@@ -145,7 +145,7 @@ TEST(TokenFormatImpl, AnIndexThatDoesNotFitItsFileIsRefused) {
   std::string moved = whole;
   moved[34 + 12 + 8] = 4;  // the second sequence
   expect_refused(with(moved), 65, "has sequence 1 at byte 4, where the ones before it end at 2");
-  expect_refused(with("TNTIDX\0\0" + whole), 65, "older kind");
+  expect_refused(with("TNTIDX" + std::string(2, '\0') + whole), 65, "older kind");
   expect_refused(with("something else"), 65, "is no index of Megatron's");
   for (std::size_t kept = 1; kept < whole.size(); ++kept)
     EXPECT_EQ(with(whole.substr(0, kept)).code, 65) << kept;
@@ -235,7 +235,7 @@ TEST(TokenFormatImpl, ADtypeThatContradictsTheFileIsRefused) {
 
 TEST(TokenFormatImpl, WhatHoldsNoIdsIsNamedWithTheNextStep) {
   const Scratch scratch;
-  const auto expect = [&](std::string bytes, const std::string& what, const std::string& next) {
+  const auto expect = [&](const std::string& bytes, const std::string& what, const std::string& next) {
     const auto path = scratch.write("file", bytes);
     for (const auto stated : {std::optional<TokenType>(), std::optional(TokenType::uint16)}) {
       const Refusal refusal = refused(path, stated);
