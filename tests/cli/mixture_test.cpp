@@ -15,19 +15,8 @@ using spec::record::Step;
 using MixtureProgram = tests::TrainProgram;
 
 TEST_F(MixtureProgram, IsInTheRecordWithItsRampAndSurvivesAResumeInTheMiddle) {
-  const auto write = [&](const std::string& name, int tokens, char stride) {
-    std::string ids;
-    for (int i = 0; i < tokens; ++i) ids += {static_cast<char>(i * stride % 120), '\0'};
-    std::ofstream(folder(name), std::ios::binary) << ids;
-  };
-  write("web.bin", 20'000, 1);
-  write("code.bin", 9'000, 7);
-  std::ofstream(folder("mixed.toml"))
-      << "[data]\ndtype = 'uint16'\n[[data.sources]]\npath = '" << folder("web.bin")
-      << "'\nweight = 0.75\n[[data.sources]]\nname = 'code'\npath = '" << folder("code.bin")
-      << "'\nweight = 0.25\n";
   const std::string words =
-      folder("mixed.toml") + " batch.micro=1 batch.ramp=1:2,2:3 train.steps=8 sample.sentences=0";
+      mixed_recipe() + " batch.micro=1 batch.ramp=1:2,2:3 train.steps=8 sample.sentences=0";
   const auto outcome = train("whole", words);
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
   EXPECT_NE(outcome.messages.find("; mixed web:0.75, code:0.25"), std::string::npos) << outcome.messages;

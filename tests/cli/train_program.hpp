@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "spec/record/read.hpp"
@@ -28,6 +29,21 @@ class TrainProgram : public testing::Test {
            "sample.sentences=2 run.directory=" + folder(name);
   }
   std::string folder(const std::string& name) const { return (scratch.path() / name).string(); }
+  /// A recipe of two sources, "web" three times as often as "code", of 20,000 and 9,000 ids below 120.
+  std::string mixed_recipe() const {
+    const auto write = [this](const std::string& name, int tokens, char stride) {
+      std::string ids;
+      for (int i = 0; i < tokens; ++i) ids += {static_cast<char>(i * stride % 120), '\0'};
+      std::ofstream(folder(name), std::ios::binary) << ids;
+    };
+    write("web.bin", 20'000, 1);
+    write("code.bin", 9'000, 7);
+    std::ofstream(folder("mixed.toml"))
+        << "[data]\ndtype = 'uint16'\n[[data.sources]]\npath = '" << folder("web.bin")
+        << "'\nweight = 0.75\n[[data.sources]]\nname = 'code'\npath = '" << folder("code.bin")
+        << "'\nweight = 0.25\n";
+    return folder("mixed.toml");
+  }
   spec::record::Run run_of(const std::string& name) const {
     return spec::record::assemble(spec::record::read_events(folder(name)));
   }

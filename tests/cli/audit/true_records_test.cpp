@@ -58,18 +58,7 @@ TEST_F(TrueRecords, HoldWhateverTheRunWas) {
   for (const char* capacity : {"0", "1"})
     trained("experts" + std::string(capacity),
             "data.paths=[] train.steps=4 model.name=" + experts + " experts.capacity=" + capacity);
-  const auto write = [&](const std::string& name, int tokens, char stride) {
-    std::string ids;
-    for (int i = 0; i < tokens; ++i) ids += {static_cast<char>(i * stride % 120), '\0'};
-    std::ofstream(folder(name), std::ios::binary) << ids;
-  };
-  write("web.bin", 20'000, 1);
-  write("code.bin", 9'000, 7);
-  std::ofstream(folder("mixed.toml"))
-      << "[data]\ndtype = 'uint16'\n[[data.sources]]\npath = '" << folder("web.bin")
-      << "'\nweight = 0.75\n[[data.sources]]\nname = 'code'\npath = '" << folder("code.bin")
-      << "'\nweight = 0.25\n";
-  const std::string mixed = folder("mixed.toml") + " sample.sentences=0 train.steps=12 checkpoint.every=6 ";
+  const std::string mixed = mixed_recipe() + " sample.sentences=0 train.steps=12 checkpoint.every=6 ";
   trained("documents", mixed + "data.end_of_document=5 --ranks 2");
   trained("ramp", mixed + "batch.micro=1 batch.ramp=1:2,2:3");
   // As after a crash: what stands behind the checkpoint is done again.
