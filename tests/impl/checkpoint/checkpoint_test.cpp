@@ -410,8 +410,9 @@ TEST_F(CheckpointImpl, LoadingTakesNoMemoryForWholeFiles) {
 
 TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
   at::set_num_threads(1);  // a forked child has no thread pool
-  int killed_while_saving = 0;
-  for (int trial = 0; trial < 100; ++trial) {
+  // How many kills fall into a save depends on how fast the machine writes: trials go on until enough did.
+  int killed_while_saving = 0, trial = 0;
+  for (; killed_while_saving < 25 && trial < 1000; ++trial) {
     const std::string run = directory_ + "/" + std::to_string(trial);
     const spec::random::Stream stream(static_cast<std::uint64_t>(trial), spec::random::Site::test, 9);
     int committed[2];
@@ -447,7 +448,7 @@ TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
     save(run, read_back, {.step = state.step + 1, .tokens = 0, .config = {}}, 1);
     EXPECT_EQ(std::distance(fs::directory_iterator(run + "/checkpoints"), {}), 1) << "trial " << trial;
   }
-  EXPECT_GE(killed_while_saving, 20) << "too few kills fell into a save for this test to mean anything";
+  EXPECT_GE(killed_while_saving, 25) << "too few of " << trial << " kills fell into a save to test anything";
 }
 
 TEST_F(CheckpointImpl, AFullDiskIsAnErrorAndKeepsTheOldOne) {

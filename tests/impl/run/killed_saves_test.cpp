@@ -63,9 +63,11 @@ TEST(KilledSavesImpl, TheLastCommittedOneIsThereInAnyLayout) {
   spec::RunConfig config;
   config.directory = scratch.path().string(), config.checkpoint_keep = 1;
   const fs::path parent = scratch.path() / "checkpoints";
+  // How many kills fall into a save depends on how fast the machine writes: trials go on until two did.
   int in_a_save = 0;
   std::int64_t last = 0;
-  for (std::uint64_t trial = 0; trial < 10; ++trial) {
+  std::uint64_t trial = 0;
+  for (; trial < 10 || (in_a_save < 2 && trial < 200); ++trial) {
     const StateLayout &saver = layouts[trial % std::size(layouts)],
                       &loader = layouts[(trial + 1) % std::size(layouts)];
     const spec::random::Stream draw(trial, spec::random::Site::test, 10);
@@ -99,7 +101,7 @@ TEST(KilledSavesImpl, TheLastCommittedOneIsThereInAnyLayout) {
     });
     last = there;
   }
-  EXPECT_GE(in_a_save, 2) << "too few kills fell into a save for this test to mean anything";
+  EXPECT_GE(in_a_save, 2) << "too few of " << trial << " kills fell into a save to test anything";
 }
 
 }  // namespace
