@@ -154,7 +154,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tens
   return {std::move(own), std::move(part), ticket, context_.tensor.ranks};
 }
 
-void TensorOps::add_residual(const Site&, Tensor& sum, const Tensor& residual) { sum.add_(residual); }
+void TensorOps::add(const Site&, Tensor& sum, const Tensor& gradient) { sum.add_(gradient); }
 
 at::Tensor TensorOps::own(const at::Tensor& ids) const {
   if (tensor_ranks() == 1) return ids;
@@ -183,6 +183,14 @@ spec::step::Normed<TensorOps> TensorOps::rms_norm(const Site& site, const Tensor
                           orientation(readers));
   });
   return {{{}, std::move(norm.y)}, std::move(norm.rstd)};
+}
+
+spec::step::Normed<TensorOps> TensorOps::rms_norm_of_sum(const Site& site, Tensor& sum,
+                                                         const Tensor& residual, const Vector& gain,
+                                                         const Weight& weight, ReadBy) {
+  TORCH_CHECK(weight.recipe == Recipe::none, "the norm of a sum over tensor ranks is not quantised");
+  auto norm = run(site, {sum}, [&] { return rms_norm::forward_of_sum(sum, residual, gain, norm_eps(site)); });
+  return {{std::move(norm.y), {}}, std::move(norm.rstd)};
 }
 
 TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,

@@ -180,7 +180,7 @@ class TensorOps {
     if (pending.ranks) pending.ranks->wait(pending.ticket);
     return std::move(pending.value);
   }
-  void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
+  void add(const Site& site, Tensor& sum, const Tensor& gradient);
 
   Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
   Operand kept(const Operand& value) { return {value.value, {{}, value.twins.columns}}; }
@@ -190,6 +190,8 @@ class TensorOps {
   void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
   spec::step::Normed<TensorOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain,
                                          const Weight& weight, ReadBy readers);
+  spec::step::Normed<TensorOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
+                                                const Vector& gain, const Weight& weight, ReadBy readers);
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
                             const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
                             Operand kept, ForwardValue value);

@@ -51,6 +51,7 @@ class Held {
     const Held* words = reinterpret_cast<const Held*>(from);
     *this = *words;
   }
+  __device__ __forceinline__ void close(const V& vector) { memcpy(word_, &vector, sizeof vector); }
   __device__ __forceinline__ V open() const {
     V vector;
     memcpy(&vector, word_, sizeof vector);

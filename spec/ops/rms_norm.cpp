@@ -33,4 +33,8 @@ Count backward_bytes(const Shape& s, std::int64_t element, std::int64_t statisti
   return 3 * Count(s.N) * s.D * element + (Count(s.N) + 2 * Count(s.D)) * statistic;
 }
 
+Flops sum_flops(const Shape& s) { return {0, Count(s.N) * s.D}; }
+
+Count sum_bytes(const Shape& s, std::int64_t element) { return 2 * Count(s.N) * s.D * element; }
+
 }  // namespace assay::spec::rms_norm

@@ -23,4 +23,8 @@ Flops backward_flops(const Shape& shape);  ///< vector: N*(11D + 1)
 Count forward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 Count backward_bytes(const Shape& shape, std::int64_t element, std::int64_t statistic);
 
+/// What `x += residual` in the same pass adds to forward: N*D additions; the residual read, the sum written.
+Flops sum_flops(const Shape& shape);
+Count sum_bytes(const Shape& shape, std::int64_t element);
+
 }  // namespace assay::spec::rms_norm

@@ -24,14 +24,12 @@ typename Ops::Tensor own_rows(Ops& ops, const Site& site, typename Ops::Tensor p
 
 /// residual [N/t, out] plus this rank's rows of x W^T, whose summed axis is split over the tensor ranks:
 /// each has x [N, in/t] and W [out, in/t]. With one rank the GEMM adds the residual in its write-back;
-/// with several it is added once, behind the sum over ranks.
+/// with several it is added once, behind the sum over ranks, by the next norm in its own pass.
 template <OpSet Ops>
-typename Ops::Tensor row_parallel(Ops& ops, const Site& site, const typename Ops::Tensor& residual,
-                                  const typename Ops::Operand& x, const typename Ops::Weight& weight) {
-  if (ops.tensor_ranks() == 1) return ops.linear_residual(site, residual, x, weight);
-  typename Ops::Tensor sum = own_rows(ops, site, ops.linear(site, x, weight));
-  ops.add_residual(site, sum, residual);
-  return sum;
+ResidualStream<Ops> row_parallel(Ops& ops, const Site& site, const typename Ops::Tensor& residual,
+                                 const typename Ops::Operand& x, const typename Ops::Weight& weight) {
+  if (ops.tensor_ranks() == 1) return {ops.linear_residual(site, residual, x, weight), {}};
+  return {own_rows(ops, site, ops.linear(site, x, weight)), residual};
 }
 
 /// q | k | v of every head, turned, from the block's normed rows by one projection.
@@ -57,14 +55,13 @@ typename Ops::Tensor grouped_forward(Ops& ops, typename Ops::Operand normed,
 }
 
 template <OpSet Ops>
-typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
-                                       const DecoderWeights<Ops>& weights, Recompute recompute,
-                                       BlockActivations<Ops>& saved) {
+ResidualStream<Ops> attention_forward(Ops& ops, ResidualStream<Ops>& x, const DecoderWeights<Ops>& weights,
+                                      Recompute recompute, BlockActivations<Ops>& saved) {
   const bool latent = weights.key_value_down.defined(), keep = recompute == Recompute::none,
              keep_attention = recompute < Recompute::attention;
-  Normed<Ops> norm = ops.rms_norm(site::norm_attention, x, weights.norm_attention,
-                                  latent ? weights.key_value_down : weights.qkv, readers(keep));
-  saved.x = x;
+  Normed<Ops> norm = rms_norm(ops, site::norm_attention, x, weights.norm_attention,
+                              latent ? weights.key_value_down : weights.qkv, readers(keep));
+  saved.x = x.x;
   saved.rstd = norm.rstd;
   typename Ops::Tensor qkv = latent ? latent_forward(ops, std::move(norm.y), weights, keep, saved)
                                     : grouped_forward(ops, std::move(norm.y), weights, keep, saved);
@@ -74,15 +71,15 @@ typename Ops::Tensor attention_forward(Ops& ops, const typename Ops::Tensor& x,
   const typename Ops::Operand attended =
       ops.attention_operand(site::attention_output, saved.attention, weights.output, readers(keep_attention));
   if (keep_attention) saved.attended = ops.kept(attended);
-  return row_parallel(ops, site::attention_output, x, attended, weights.output);
+  return row_parallel(ops, site::attention_output, x.x, attended, weights.output);
 }
 
 template <OpSet Ops>
-void gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
+void gate_up_forward(Ops& ops, ResidualStream<Ops>& x, const DecoderWeights<Ops>& weights,
                      Recompute recompute, BlockActivations<Ops>& saved) {
   const bool keep = recompute == Recompute::none;
-  const Normed<Ops> norm = ops.rms_norm(site::norm_mlp, x, weights.norm_mlp, weights.gate_up, readers(keep));
-  saved.x_mid = x;
+  const Normed<Ops> norm = rms_norm(ops, site::norm_mlp, x, weights.norm_mlp, weights.gate_up, readers(keep));
+  saved.x_mid = x.x;
   saved.rstd_mid = norm.rstd;
   if (keep) saved.normed_mid = ops.kept(norm.y);
   const typename Ops::Operand rows = all_rows(ops, site::gate_up, norm.y);
@@ -90,8 +87,8 @@ void gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeigh
 }
 
 template <OpSet Ops>
-typename Ops::Tensor down_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
-                                  Recompute recompute, BlockActivations<Ops>& saved) {
+ResidualStream<Ops> down_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
+                                 Recompute recompute, BlockActivations<Ops>& saved) {
   const bool keep = recompute == Recompute::none;
   const typename Ops::Operand gated = ops.gate(site::gate, saved.gate_up, weights.down, readers(keep));
   if (keep) saved.gated = ops.kept(gated);
@@ -103,10 +100,10 @@ enum class Losses { added, none };
 
 /// x [N, D] -> [N, D]. Fills `saved` with what `recompute` keeps for backward.
 template <OpSet Ops>
-typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
-                                     const DecoderWeights<Ops>& weights, Recompute recompute,
-                                     BlockActivations<Ops>& saved, Losses losses = Losses::added) {
-  const typename Ops::Tensor x_mid = attention_forward(ops, x, weights, recompute, saved);
+ResidualStream<Ops> decoder_forward(Ops& ops, ResidualStream<Ops>& x, const DecoderWeights<Ops>& weights,
+                                    Recompute recompute, BlockActivations<Ops>& saved,
+                                    Losses losses = Losses::added) {
+  ResidualStream<Ops> x_mid = attention_forward(ops, x, weights, recompute, saved);
   if (recompute >= Recompute::attention) saved.attention = {};
   const bool sparse = weights.router.defined();
   if (sparse)
@@ -114,11 +111,11 @@ typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
   else
     gate_up_forward(ops, x_mid, weights, recompute, saved);
   if (sparse && losses == Losses::added) ops.router_losses(site::router_losses, saved.routing);
-  typename Ops::Tensor out = sparse ? experts_down_forward(ops, x_mid, weights, recompute, saved)
-                                    : down_forward(ops, x_mid, weights, recompute, saved);
+  ResidualStream<Ops> out = sparse ? experts_down_forward(ops, x_mid.x, weights, recompute, saved)
+                                   : down_forward(ops, x_mid.x, weights, recompute, saved);
   if (recompute == Recompute::block) {
     saved = {};
-    saved.x = x;
+    saved.x = x.x;
   }
   return out;
 }
@@ -128,8 +125,8 @@ typename Ops::Tensor decoder_forward(Ops& ops, const typename Ops::Tensor& x,
 template <OpSet Ops>
 void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivations<Ops>& saved) {
   const auto again = ops.recompute();
-  const typename Ops::Tensor x = saved.x,
-                             x_mid = attention_forward(ops, x, weights, Recompute::norms_swiglu, saved);
+  ResidualStream<Ops> x{saved.x, {}};
+  ResidualStream<Ops> x_mid = attention_forward(ops, x, weights, Recompute::norms_swiglu, saved);
   if (weights.router.defined())
     experts_gate_up_forward(ops, x_mid, weights, Recompute::norms_swiglu, saved);
   else

@@ -34,12 +34,12 @@ typename Ops::Tensor combined(Ops& ops, const Site& site, const typename Ops::Te
 
 /// Forward as far as the experts' first GEMM.
 template <OpSet Ops>
-void experts_gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const DecoderWeights<Ops>& weights,
+void experts_gate_up_forward(Ops& ops, ResidualStream<Ops>& x, const DecoderWeights<Ops>& weights,
                              Recompute recompute, BlockActivations<Ops>& saved) {
   const bool keep = recompute == Recompute::none, travels = ops.expert_ranks() > 1;
   const Normed<Ops> norm =
-      ops.rms_norm(site::norm_mlp, x, weights.norm_mlp, weights.experts_gate_up, readers(keep));
-  saved.x_mid = x;
+      rms_norm(ops, site::norm_mlp, x, weights.norm_mlp, weights.experts_gate_up, readers(keep));
+  saved.x_mid = x.x;
   saved.rstd_mid = norm.rstd;
   if (keep) saved.normed_mid = ops.kept(norm.y);
   saved.routing = ops.route(site::router, norm.y, weights.router, weights.router_bias);
@@ -58,9 +58,9 @@ void experts_gate_up_forward(Ops& ops, const typename Ops::Tensor& x, const Deco
 }
 
 template <OpSet Ops>
-typename Ops::Tensor experts_down_forward(Ops& ops, const typename Ops::Tensor& x,
-                                          const DecoderWeights<Ops>& weights, Recompute recompute,
-                                          BlockActivations<Ops>& saved) {
+ResidualStream<Ops> experts_down_forward(Ops& ops, const typename Ops::Tensor& x,
+                                         const DecoderWeights<Ops>& weights, Recompute recompute,
+                                         BlockActivations<Ops>& saved) {
   const bool keep = recompute == Recompute::none;
   typename Ops::Tensor base = x;
   const auto shared = [&] {
@@ -77,7 +77,7 @@ typename Ops::Tensor experts_down_forward(Ops& ops, const typename Ops::Tensor& 
   typename Ops::Tensor rows =
       ops.grouped_linear(site::experts_down, gated, weights.experts_down, saved.routing);
   gated = {};
-  return combined(ops, site::combine, base, std::move(rows), saved.routing, Pass::forward, shared);
+  return {combined(ops, site::combine, base, std::move(rows), saved.routing, Pass::forward, shared), {}};
 }
 
 /// The gradient of the shared experts' input. Reads dx, the gradient of the block's output.
@@ -179,7 +179,7 @@ FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatch
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::router, d_logits, weights.router);
   if (!travels) shared();
   if (of_shared.d_gate_up.defined())
-    ops.add_residual(site::shared_gate_up, d_normed, std::exchange(of_shared.d_normed, {}));
+    ops.add(site::shared_gate_up, d_normed, std::exchange(of_shared.d_normed, {}));
   typename Ops::Operand d_shared = std::exchange(of_shared.d_gate_up, {});
   d_normed = combined(ops, site::combine_gradient, d_normed, std::exchange(d_rows, {}), routing,
                       Pass::backward, down_gradient);

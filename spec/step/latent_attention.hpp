@@ -132,7 +132,7 @@ void latent_backward(Ops& ops, typename Ops::Tensor& dx, typename Ops::Tensor d_
   typename Ops::Tensor by_query = ops.linear_input_gradient(of_query, d_query, weight);
   typename Ops::Tensor d_normed =
       ops.linear_input_gradient(site::key_value_down, d_key_value, weights.key_value_down);
-  ops.add_residual(site::key_value_down, d_normed, by_query);
+  ops.add(site::key_value_down, d_normed, by_query);
   by_query = typename Ops::Tensor{};
   const typename Ops::Operand normed = ops.rms_norm_backward(
       site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,

@@ -8,11 +8,11 @@ namespace assay::spec::step {
 
 /// Residual stream [N, D] after the last block. `saved` may be null where no backward follows.
 template <OpSet Ops>
-typename Ops::Tensor hidden(Ops& ops, Recompute recompute, Activations<Ops>* saved) {
+ResidualStream<Ops> hidden(Ops& ops, Recompute recompute, Activations<Ops>* saved) {
   const std::int64_t L = ops.model().layers;
   ops.moment("forward of the embedding");
-  typename Ops::Tensor x =
-      own_rows(ops, site::embedding, ops.embedding(site::embedding, ops.acquire(0).embedding));
+  ResidualStream<Ops> x{
+      own_rows(ops, site::embedding, ops.embedding(site::embedding, ops.acquire(0).embedding)), {}};
   ops.release(0);
   if (saved) saved->blocks.resize(static_cast<std::size_t>(L));
   for (std::int64_t block = 1; block <= L; ++block) {
@@ -31,10 +31,11 @@ typename Ops::Tensor hidden(Ops& ops, Recompute recompute, Activations<Ops>* sav
 template <HeadOpSet Ops>
 void forward(Ops& ops, Recompute recompute, Activations<Ops>& saved) {
   const std::int64_t end = ops.model().layers + 1;
-  saved.x_final = hidden(ops, recompute, &saved);
+  ResidualStream<Ops> stream = hidden(ops, recompute, &saved);
   ops.moment("the head");
   const auto weights = ops.acquire(end);
-  Normed<Ops> norm = ops.rms_norm(site::norm_final, saved.x_final, weights.norm, weights.head, ReadBy::both);
+  Normed<Ops> norm = rms_norm(ops, site::norm_final, stream, weights.norm, weights.head, ReadBy::both);
+  saved.x_final = std::move(stream.x);
   saved.rstd_final = norm.rstd;
   const typename Ops::Operand x = all_rows(ops, site::head, std::exchange(norm.y, {}));
   saved.d_normed_final =
@@ -78,10 +79,10 @@ void backward(Ops& ops, Activations<Ops> saved) {
 template <OpSet Ops, class Read>
 typename Ops::Tensor logits(Ops& ops, const Read& read) {
   const std::int64_t end = ops.model().layers + 1;
-  const typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
+  ResidualStream<Ops> x = hidden<Ops>(ops, Recompute::block, nullptr);
   ops.moment("logits");
   const auto weights = ops.acquire(end);
-  const Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
+  const Normed<Ops> norm = rms_norm(ops, site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
   const typename Ops::Operand rows = read(all_rows(ops, site::head, norm.y));
   typename Ops::Tensor out = ops.linear(site::head, rows, weights.head);
   ops.release(end);
@@ -98,11 +99,11 @@ typename Ops::Tensor logits(Ops& ops) {
 template <HeadOpSet Ops>
 typename Ops::Tensor token_losses(Ops& ops) {
   const std::int64_t end = ops.model().layers + 1;
-  typename Ops::Tensor x = hidden<Ops>(ops, Recompute::block, nullptr);
+  ResidualStream<Ops> x = hidden<Ops>(ops, Recompute::block, nullptr);
   ops.moment("the head");
   const auto weights = ops.acquire(end);
-  Normed<Ops> norm = ops.rms_norm(site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
-  x = typename Ops::Tensor{};
+  Normed<Ops> norm = rms_norm(ops, site::norm_final, x, weights.norm, weights.head, ReadBy::forward);
+  x = {};
   const typename Ops::Operand rows = all_rows(ops, site::head, std::exchange(norm.y, {}));
   typename Ops::Tensor losses = head_token_losses(ops, rows, weights.head);
   ops.release(end);

@@ -20,6 +20,13 @@ struct Normed {
   typename Ops::Tensor rstd;
 };
 
+/// The residual stream [N/t, D] on its way to the norm behind: x, and the residual that is still to be added
+/// to it where x is the sum of several tensor ranks, else undefined.
+template <class Ops>
+struct ResidualStream {
+  typename Ops::Tensor x, residual;
+};
+
 /// Result of qk_norm with rope behind it.
 template <class Ops>
 struct QkNormed {
@@ -115,7 +122,6 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.wait(ops.begin_all_gather(site, x)) } -> std::same_as<typename Ops::Tensor>;
   { ops.wait(ops.begin_all_gather(site, operand)) } -> std::same_as<typename Ops::Operand>;
   { ops.wait(ops.begin_reduce_scatter(site, taken)) } -> std::same_as<typename Ops::Tensor>;
-  ops.add_residual(site, into, x);
 
   // Shared by all.
   // Where a tensor becomes what GEMMs read. The weight that they read beside it says in which type: compute
@@ -124,11 +130,14 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   // What the weight's gradient reads of a value of forward: all that is kept for backward.
   { ops.kept(operand) } -> std::same_as<typename Ops::Operand>;
   { ops.zeros_like(site, x) } -> std::same_as<typename Ops::Tensor>;
+  ops.add(site, into, x);  // of two gradients, into the first
 
   { ops.embedding(site, weight) } -> std::same_as<typename Ops::Tensor>;
   ops.embedding_backward(site, x, gradient);
 
   { ops.rms_norm(site, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
+  // The same of the sum: into += x in the norm's pass.
+  { ops.rms_norm_of_sum(site, into, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
   // dx += gradient of the norm's input. Returns forward's value for the weight's gradient: `kept`, or made
   // again where the step reads it.
   {
@@ -220,5 +229,15 @@ concept HeadOpSet = OpSet<Ops> &&
   // makes. Nothing is added to the op set's losses.
   ops.token_losses(site, x, chunk, into);
 };
+
+/// Norm of the stream, which is complete behind it.
+template <OpSet Ops>
+Normed<Ops> rms_norm(Ops& ops, const Site& site, ResidualStream<Ops>& stream,
+                     const typename Ops::Vector& gain, const typename Ops::Weight& weight, ReadBy readers) {
+  if (!stream.residual.defined()) return ops.rms_norm(site, stream.x, gain, weight, readers);
+  Normed<Ops> norm = ops.rms_norm_of_sum(site, stream.x, stream.residual, gain, weight, readers);
+  stream.residual = typename Ops::Tensor{};
+  return norm;
+}
 
 }  // namespace assay::spec::step

@@ -25,6 +25,17 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   return x.is_cpu() ? cpu::forward(x, gain, eps) : cuda::forward(x, gain, eps);
 }
 
+Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps) {
+  const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::forward);
+  check(x, gain, eps);
+  check_contiguous("rms_norm", {x, residual, gain});
+  check_statistic("rms_norm", x, {gain});
+  TORCH_CHECK(residual.sizes() == x.sizes() && residual.scalar_type() == x.scalar_type(),
+              "rms_norm: the residual has another shape or type than x");
+  return x.is_cpu() ? cpu::forward_of_sum(x, residual, gain, eps)
+                    : cuda::forward_of_sum(x, residual, gain, eps);
+}
+
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
               at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::backward);
@@ -40,6 +51,10 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const at::Tensor wide = to_math(x);
   const at::Tensor rstd = wide.square().mean(-1).add_(eps).rsqrt_();
   return {(wide * rstd.unsqueeze(-1)).mul_(gain).to(x.scalar_type()), rstd.flatten()};
+}
+
+Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps) {
+  return forward(x.add_(residual), gain, eps);
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,

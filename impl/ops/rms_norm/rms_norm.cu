@@ -17,24 +17,49 @@ namespace {
 /// a block where a warp has a row.
 constexpr int most_threads = 512, most_vectors = 4, warps = 4;
 
-/// A warp holds its row: up to `count` vectors a lane, all read before the first is used.
-template <class T, int width, int count>
+/// x + residual, rounded to their type.
+template <class T, int width>
+__device__ Vector<T, width> sum_of(const Vector<T, width>& x, const Vector<T, width>& residual) {
+  Vector<T, width> out;
+#pragma unroll
+  for (int k = 0; k < width; ++k)
+    out.element[k] = narrow<T>(widen(x.element[k]) + widen(residual.element[k]));
+  return out;
+}
+
+/// A warp holds its row: up to `count` vectors a lane, all read before the first is used. `adds`: the row is
+/// that of `sum`, which becomes sum + residual first; x is not read.
+template <class T, int width, int count, bool adds>
 __global__ void __launch_bounds__(32 * warps)
-    row_in_warp_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
-                       Math<T>* __restrict__ rstd, float* __restrict__ amax, std::int64_t N, std::int64_t D,
-                       Math<T> eps) {
+    row_in_warp_kernel(const T* __restrict__ x, const T* __restrict__ residual, T* __restrict__ sum,
+                       const Math<T>* __restrict__ gain, T* __restrict__ y, Math<T>* __restrict__ rstd,
+                       float* __restrict__ amax, std::int64_t N, std::int64_t D, Math<T> eps) {
   using M = Math<T>;
   using V = Vector<T, width>;
   using G = Vector<M, width>;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.y;
   if (row >= N) return;
   const int vectors = static_cast<int>(D) / width, lane = static_cast<int>(threadIdx.x);
-  const V* xs = reinterpret_cast<const V*>(x + row * D);
+  const V* xs = reinterpret_cast<const V*>((adds ? sum : x) + row * D);
   const G* gs = reinterpret_cast<const G*>(gain);
   Held<T, width> own[count];
 #pragma unroll
   for (int c = 0; c < count; ++c)
     if (c * 32 + lane < vectors) own[c].load(xs + c * 32 + lane);
+  if constexpr (adds) {
+    Held<T, width> added[count];
+#pragma unroll
+    for (int c = 0; c < count; ++c)
+      if (c * 32 + lane < vectors)
+        added[c].load(reinterpret_cast<const V*>(residual + row * D) + c * 32 + lane);
+#pragma unroll
+    for (int c = 0; c < count; ++c) {
+      if (c * 32 + lane >= vectors) continue;
+      const V both = sum_of(own[c].open(), added[c].open());
+      own[c].close(both);
+      reinterpret_cast<V*>(sum + row * D)[c * 32 + lane] = both;
+    }
+  }
   M squares = 0;
 #pragma unroll
   for (int c = 0; c < count; ++c) {
@@ -64,8 +89,9 @@ __global__ void __launch_bounds__(32 * warps)
   if (amax) raise(amax, most);
 }
 
-template <class T, int width>
-__global__ void forward_kernel(const T* __restrict__ x, const Math<T>* __restrict__ gain, T* __restrict__ y,
+template <class T, int width, bool adds>
+__global__ void forward_kernel(const T* __restrict__ x, const T* __restrict__ residual, T* __restrict__ sum,
+                               const Math<T>* __restrict__ gain, T* __restrict__ y,
                                Math<T>* __restrict__ rstd, float* __restrict__ amax, std::int64_t D,
                                Math<T> eps) {
   using M = Math<T>;
@@ -73,10 +99,14 @@ __global__ void forward_kernel(const T* __restrict__ x, const Math<T>* __restric
   using G = Vector<M, width>;
   __shared__ M scratch[33];
   const std::int64_t row = blockIdx.x, vectors = D / width;
-  const V* xs = reinterpret_cast<const V*>(x + row * D);
+  const V* xs = reinterpret_cast<const V*>((adds ? sum : x) + row * D);
   M squares = 0;
   for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) {
-    const V v = xs[i];
+    V v = xs[i];
+    if constexpr (adds) {
+      v = sum_of(v, reinterpret_cast<const V*>(residual + row * D)[i]);
+      reinterpret_cast<V*>(sum + row * D)[i] = v;
+    }
 #pragma unroll
     for (int k = 0; k < width; ++k) squares += widen(v.element[k]) * widen(v.element[k]);
   }
@@ -204,29 +234,39 @@ __global__ void __launch_bounds__(most_threads)
   }
 }
 
-template <class T, int width, int count>
+template <class T, int width, int count, bool adds>
 void row_in_warp(const ForwardArguments& a, cudaStream_t stream) {
   using M = Math<T>;
-  row_in_warp_kernel<T, width, count>
+  row_in_warp_kernel<T, width, count, adds>
       <<<static_cast<unsigned>((a.N + warps - 1) / warps), dim3(32, warps), 0, stream>>>(
-          static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
-          static_cast<M*>(a.rstd), a.amax, a.N, a.D, static_cast<M>(a.eps));
+          static_cast<const T*>(a.x), static_cast<const T*>(a.residual), static_cast<T*>(a.sum),
+          static_cast<const M*>(a.gain), static_cast<T*>(a.y), static_cast<M*>(a.rstd), a.amax, a.N, a.D,
+          static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 
-template <class T, int width>
+template <class T, int width, bool adds>
 void forward_as(const ForwardArguments& a, cudaStream_t stream) {
   using M = Math<T>;
   if constexpr (width > 1) {
     const std::int64_t vectors = (a.D / width + 31) / 32;  // a lane
-    if (vectors <= 4) return row_in_warp<T, width, 4>(a, stream);
-    if (vectors <= 9) return row_in_warp<T, width, 9>(a, stream);
-    if (vectors <= 16) return row_in_warp<T, width, 16>(a, stream);
+    if (vectors <= 4) return row_in_warp<T, width, 4, adds>(a, stream);
+    if (vectors <= 9) return row_in_warp<T, width, 9, adds>(a, stream);
+    if (vectors <= 16) return row_in_warp<T, width, 16, adds>(a, stream);
   }
-  forward_kernel<T, width><<<static_cast<unsigned>(a.N), threads_for(a.D / width), 0, stream>>>(
-      static_cast<const T*>(a.x), static_cast<const M*>(a.gain), static_cast<T*>(a.y),
-      static_cast<M*>(a.rstd), a.amax, a.D, static_cast<M>(a.eps));
+  forward_kernel<T, width, adds><<<static_cast<unsigned>(a.N), threads_for(a.D / width), 0, stream>>>(
+      static_cast<const T*>(a.x), static_cast<const T*>(a.residual), static_cast<T*>(a.sum),
+      static_cast<const M*>(a.gain), static_cast<T*>(a.y), static_cast<M*>(a.rstd), a.amax, a.D,
+      static_cast<M>(a.eps));
   ASSAY_CUDA_CHECK_LAUNCH();
+}
+
+template <class T, bool adds>
+void forward_of_width(const ForwardArguments& a, cudaStream_t stream) {
+  const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
+  const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.y, row_bytes) && aligned_gain(a.gain) &&
+                    (!adds || aligned_16(a.residual, row_bytes));
+  wide ? forward_as<T, full_width<T>, adds>(a, stream) : forward_as<T, 1, adds>(a, stream);
 }
 
 template <class T, int width, int count>
@@ -267,9 +307,7 @@ void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
   if (a.N == 0) return;
   with_element(a.dtype, [&](auto element) {
     using T = decltype(element);
-    const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
-    const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.y, row_bytes) && aligned_gain(a.gain);
-    wide ? forward_as<T, full_width<T>>(a, stream) : forward_as<T, 1>(a, stream);
+    a.residual ? forward_of_width<T, true>(a, stream) : forward_of_width<T, false>(a, stream);
   });
 }
 

@@ -15,6 +15,9 @@ struct Forward {
 /// Errors: SpecError rms_norm_c1, rms_norm_c2, rms_norm_c3.
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
+/// forward of x + residual, which x becomes. residual: as x.
+Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps);
+
 /// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
 /// gradient, so that its addition costs no pass of its own. dy becomes forward's y, which the gradient of the
 /// weights behind the norm asks for and which is then at hand without having been kept, or stays. Shapes: dy,
@@ -28,14 +31,17 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
 /// calls and runs on any device.
 namespace cpu {
 decltype(rms_norm::forward) forward;
+decltype(rms_norm::forward_of_sum) forward_of_sum;
 decltype(rms_norm::backward) backward;
 }  // namespace cpu
 namespace cuda {
 decltype(rms_norm::forward) forward;
+decltype(rms_norm::forward_of_sum) forward_of_sum;
 decltype(rms_norm::backward) backward;
 }  // namespace cuda
 namespace aten {
 decltype(rms_norm::forward) forward;
+decltype(rms_norm::forward_of_sum) forward_of_sum;
 decltype(rms_norm::backward) backward;
 }  // namespace aten
 

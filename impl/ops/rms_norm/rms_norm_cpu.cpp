@@ -9,7 +9,10 @@ using impl::cpu::load;
 using impl::cpu::Math;
 using impl::cpu::store;
 
-Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+namespace {
+/// `sum`: the storage of x, which the residual is added to, or undefined where there is none.
+Forward normed(const at::Tensor& x, at::Tensor sum, const at::Tensor& residual, const at::Tensor& gain,
+               double eps) {
   const std::int64_t D = x.size(-1), N = x.numel() / D;
   Forward out{at::empty_like(x), at::empty({N}, x.options().dtype(impl::cpu::math_type(x.scalar_type())))};
   impl::cpu::with_element(x.scalar_type(), "rms_norm", [&](auto element) {
@@ -19,9 +22,13 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
     const auto* g = gain.const_data_ptr<M>();
     auto* ys = out.y.data_ptr<scalar_t>();
     auto* rstds = out.rstd.data_ptr<M>();
+    auto* sums = sum.defined() ? sum.data_ptr<scalar_t>() : nullptr;
+    const auto* residuals = sum.defined() ? residual.const_data_ptr<scalar_t>() : nullptr;
     impl::cpu::for_rows(N, D, [&](std::int64_t n) {
       const scalar_t* row = xs + n * D;
       scalar_t* y = ys + n * D;
+      for (std::int64_t d = n * D; sums && d < (n + 1) * D; ++d)
+        sums[d] = scalar_t(M(sums[d]) + M(residuals[d]));
       M squares = 0;
 #pragma omp simd reduction(+ : squares)
       for (std::int64_t d = 0; d < D; ++d) squares += M(row[d]) * M(row[d]);
@@ -32,6 +39,15 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
     });
   });
   return out;
+}
+}  // namespace
+
+Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  return normed(x, {}, {}, gain, eps);
+}
+
+Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps) {
+  return normed(x, x, residual, gain, eps);
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,

@@ -10,7 +10,10 @@ using impl::cuda::dtype_of;
 using impl::cuda::math_type;
 using impl::cuda::stream;
 
-Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+namespace {
+/// `sum`: the storage of x, which the residual is added to, or undefined where there is none.
+Forward normed(const at::Tensor& x, at::Tensor sum, const at::Tensor& residual, const at::Tensor& gain,
+               double eps) {
   const std::int64_t D = x.size(-1), N = x.numel() / D;
   Forward out{at::empty_like(x), at::empty({N}, x.options().dtype(math_type(x.scalar_type())))};
   launch_forward({.dtype = dtype_of(x),
@@ -19,10 +22,21 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
                   .eps = eps,
                   .x = x.const_data_ptr(),
                   .gain = gain.const_data_ptr(),
+                  .residual = sum.defined() ? residual.const_data_ptr() : nullptr,
+                  .sum = sum.defined() ? sum.data_ptr() : nullptr,
                   .y = out.y.data_ptr(),
                   .rstd = out.rstd.data_ptr()},
                  stream());
   return out;
+}
+}  // namespace
+
+Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  return normed(x, {}, {}, gain, eps);
+}
+
+Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps) {
+  return normed(x, x, residual, gain, eps);
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,

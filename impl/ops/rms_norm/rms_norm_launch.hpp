@@ -11,8 +11,10 @@ struct ForwardArguments {
   std::int64_t N, D;
   double eps;
   const void *x, *gain;
-  void *y, *rstd;         ///< y null: statistics alone
-  float* amax = nullptr;  ///< fp32 [1], raised to the largest magnitude of y as it is rounded
+  const void* residual = nullptr;  ///< added to `sum` first
+  void* sum = nullptr;             ///< with a residual: x, which the sum is written to
+  void *y, *rstd;                  ///< y null: statistics alone
+  float* amax = nullptr;           ///< fp32 [1], raised to the largest magnitude of y as it is rounded
 };
 void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 

@@ -280,11 +280,11 @@ PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tenso
   return {temporary("own_rows", shape, element_), std::move(part), number};
 }
 
-void PaperOps::add_residual(const Site& site, Tensor& sum, const Tensor& residual) {
-  match(site, sum.columns(), residual.columns());
-  match(site, sum.rows(), residual.rows());
+void PaperOps::add(const Site& site, Tensor& sum, const Tensor& gradient) {
+  match(site, sum.columns(), gradient.columns());
+  match(site, sum.rows(), gradient.rows());
   const Count entries = Count(sum.rows()) * sum.columns();
-  record(site, StepPass::forward, {Count(0), entries}, 3 * entries * element_);
+  record(site, StepPass::input_gradient, {Count(0), entries}, 3 * entries * element_);
   write(sum);
 }
 
@@ -489,6 +489,22 @@ step::Normed<PaperOps> PaperOps::rms_norm(const Site& site, const Tensor& x, con
   const Tensor composed = on_gpu() ? Tensor{} : temporary("composed", {shape.N, shape.D}, element_);
   return {coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation, readers),
           std::move(rstd)};
+}
+
+step::Normed<PaperOps> PaperOps::rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
+                                                 const Vector& gain, const Weight& weight, ReadBy) {
+  begin_op(site);
+  match(site, sum.columns(), gain.entries);
+  match(site, residual.columns(), sum.columns());
+  match(site, residual.rows(), sum.rows());
+  if (weight.recipe != quantise::Recipe::none)
+    throw std::logic_error("the norm of a sum is not quantised: config_c12");
+  const rms_norm::Shape shape{.N = sum.rows(), .D = gain.entries};
+  record(site, StepPass::forward, rms_norm::forward_flops(shape) + rms_norm::sum_flops(shape),
+         rms_norm::forward_bytes(shape, element_, statistic_) + rms_norm::sum_bytes(shape, element_));
+  write(sum);
+  const Tensor y = value(site, {shape.N, shape.D});
+  return {operand(y), statistic(site, {shape.N})};
 }
 
 /// The GPU's kernel sums the gain's gradient in rows of its own.

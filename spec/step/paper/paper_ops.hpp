@@ -209,7 +209,7 @@ class PaperOps {
     if (pending.number) trace_->collectives[*pending.number].awaited = trace_->ops.size();
     return std::move(pending.value);
   }
-  void add_residual(const Site& site, Tensor& sum, const Tensor& residual);
+  void add(const Site& site, Tensor& sum, const Tensor& gradient);
 
   Operand gradient_operand(const Site& site, const Tensor& x, const Weight& weight);
   Operand kept(const Operand& value) const;
@@ -219,6 +219,8 @@ class PaperOps {
   void embedding_backward(const Site& site, const Tensor& dx, const Gradient& table);
   step::Normed<PaperOps> rms_norm(const Site& site, const Tensor& x, const Vector& gain, const Weight& weight,
                                   ReadBy readers);
+  step::Normed<PaperOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
+                                         const Vector& gain, const Weight& weight, ReadBy readers);
   Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
                             const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
                             Operand kept, ForwardValue value);

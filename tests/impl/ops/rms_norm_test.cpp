@@ -20,6 +20,8 @@ constexpr double eps = 1e-5;
 
 RC_GTEST_PROP(RmsNormImpl, MatchesReference, ()) { parity::rms_norm_matches_reference(at::kCPU); }
 
+RC_GTEST_PROP(RmsNormImpl, OfASumIsBothApart, ()) { parity::rms_norm_of_a_sum_is_both_apart(at::kCPU); }
+
 RC_GTEST_PROP(RmsNormImpl, AgreesWithAutograd, ()) {
   const Index N = *rc::gen::inRange<Index>(1, 12), D = *rc::gen::inRange<Index>(1, 40);
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
@@ -55,6 +57,13 @@ TEST(RmsNormImpl, RefusesAGainOfFewerBitsThanTheStatistics) {
   const at::Tensor x = at::ones({2, 4}, at::kBFloat16);
   EXPECT_THROW(rms_norm::forward(x, at::ones({4}, at::kBFloat16), eps), c10::Error);
   EXPECT_NO_THROW(rms_norm::forward(x, at::ones({4}), eps));
+}
+
+TEST(RmsNormImpl, RefusesAResidualOfAnotherShapeOrType) {
+  const at::Tensor gain = at::ones({4});
+  EXPECT_THROW(rms_norm::forward_of_sum(at::ones({2, 4}), at::ones({4}), gain, eps), c10::Error);
+  EXPECT_THROW(rms_norm::forward_of_sum(at::ones({2, 4}), at::ones({2, 4}, at::kDouble), gain, eps),
+               c10::Error);
 }
 
 TEST(RmsNormImpl, C1RejectsAGainOfAnotherSize) {

@@ -81,7 +81,8 @@ struct Block {
                         at::kDouble, at::kCPU);
     x = tests::normal({batch.B * batch.T, model.width}, 7, at::kDouble);
     TensorOps ops = make_ops();
-    spec::step::decoder_forward(ops, x, weights(), recompute, saved);
+    spec::step::ResidualStream<TensorOps> stream{x, {}};
+    spec::step::decoder_forward(ops, stream, weights(), recompute, saved);
   }
   TensorOps make_ops() const { return TensorOps({.model = model, .rope_table = table, .batch = batch}); }
   spec::step::DecoderWeights<TensorOps> weights() const {

@@ -35,6 +35,8 @@ TEST(RmsNormSpec, C3RejectsEmptyRows) {
 TEST(RmsNormSpec, CountsBytesOfEveryTensorOnce) {
   // bf16 x, y and gain, fp32 rstd: (2*3*8 + 8) * 2 + 3 * 4.
   EXPECT_EQ(rms_norm::forward_bytes({.N = 3, .D = 8}, 2, 4), Count(140));
+  EXPECT_EQ(rms_norm::sum_bytes({.N = 3, .D = 8}, 2), Count(96));  // the residual read, the sum written
+  EXPECT_EQ(rms_norm::sum_flops({.N = 3, .D = 8}).vector, Count(24));
   // dy, x, dx, gain in bf16; rstd and the gain's gradient in fp32: (3*3*8 + 8) * 2 + (3 + 8) * 4.
   EXPECT_EQ(rms_norm::backward_bytes({.N = 3, .D = 8}, 2, 4), Count(220));
 }

@@ -9,6 +9,7 @@
 #include "spec/error.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/flops/executed.hpp"
+#include "spec/parallel/placement.hpp"
 #include "tests/support/draw_model.hpp"
 
 namespace assay::spec::step::step_ops_test {
@@ -48,6 +49,29 @@ TEST(StepOpsSpec, ExampleOfThePage) {
   EXPECT_EQ(find(ops, StepOp::rms_norm, StepPass::backward).bytes, Count((4 * 2 * 4 + 4) * 4 + (2 + 4) * 4));
   EXPECT_EQ(ops.at(std::size_t(&find(ops, StepOp::swiglu, StepPass::backward) - ops.data()) + 3).bytes,
             Count((5 * 2 * 4 + 4) * 4 + (2 + 4) * 4));
+}
+
+/// Two tensor ranks, fp32: the first norm reads the embedding's rows, each of the others adds a residual to a
+/// sum over ranks, which no op does apart.
+TEST(StepOpsSpec, NormsOfTensorRanksAddTheResiduals) {
+  ModelSpec model = small();
+  model.heads = model.kv_heads = 2, model.layers = 3;
+  // 4 rows, 2 of them a rank's own, D = 4: read or written once they are `pass` bytes.
+  const Count pass = 2 * 4 * 4, alone = 2 * pass + (2 + 4) * 4;
+  Count norms, all, calls;
+  for (const StepOpCount& each : paper::step_ops({.model = tensor_model(model, 2),
+                                 .recompute = Recompute::none,
+                                 .micro = 2,
+                                 .sequence_length = 2,
+                                 .tensor_ranks = 2})) {
+    if (each.pass != StepPass::forward) continue;
+    const auto times = Count(std::llround(each.calls));
+    if (each.op == StepOp::rms_norm) norms += times * each.bytes, calls += times;
+    if (each.op == StepOp::attention_output || each.op == StepOp::down) all += times;
+  }
+  EXPECT_EQ(calls, Count(3 * 2 + 1));
+  EXPECT_EQ(all, Count(3 * 2)) << "their GEMMs alone";
+  EXPECT_EQ(norms, 7 * alone + 6 * (2 * pass));
 }
 
 TEST(StepOpsSpec, BytesByHandInBf16) {

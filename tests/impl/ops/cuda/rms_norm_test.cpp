@@ -15,6 +15,11 @@ TEST(RmsNormCuda, MatchesReference) {
   EXPECT_TRUE(rc::check([] { parity::rms_norm_matches_reference(at::kCUDA); }));
 }
 
+TEST(RmsNormCuda, OfASumIsBothApart) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::rms_norm_of_a_sum_is_both_apart(at::kCUDA); }));
+}
+
 TEST(RmsNormCuda, SameBitsTwice) {
   ASSAY_NEEDS_GPU();
   for (auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {

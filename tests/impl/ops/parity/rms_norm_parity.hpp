@@ -52,4 +52,24 @@ inline void rms_norm_matches_reference(at::Device device) {
   }
 }
 
+/// The norm of a sum against addition and norm apart: the same sum, and the same bits behind it.
+inline void rms_norm_of_a_sum_is_both_apart(at::Device device) {
+  constexpr double eps = 1e-5;
+  const auto type = tests::draw_dtype();
+  const Index N = *rc::gen::inRange<Index>(1, 12), D = tests::draw_extent(device, 40, 20000);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const at::Tensor x = tests::normal({N, D}, seed, type).to(device),
+                   residual = tests::normal({N, D}, seed + 1, type).to(device),
+                   gain = tests::normal({D}, seed + 2, tests::math_of(type)).to(device);
+  const at::Tensor sum = x + residual;
+  const auto expected = rms_norm::forward(sum, gain, eps);
+  for (bool generic : tests::forms(device)) {
+    const at::Tensor added = x.clone(), untouched = residual.clone();
+    const auto out =
+        (generic ? rms_norm::aten::forward_of_sum : rms_norm::forward_of_sum)(added, untouched, gain, eps);
+    RC_ASSERT(tests::same_bits(added, sum) && tests::same_bits(untouched, residual));
+    RC_ASSERT(generic || (tests::same_bits(out.y, expected.y) && tests::same_bits(out.rstd, expected.rstd)));
+  }
+}
+
 }  // namespace assay::impl::parity
