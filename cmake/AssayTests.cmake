@@ -63,8 +63,15 @@ function(assay_test_layer layer)
     set_tests_properties(${entries} PROPERTIES LABELS "${layer};${labels}"
       ENVIRONMENT "RC_PARAMS=${ASSAY_RC_PARAMS};OMP_NUM_THREADS=1;OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_btl_vader_single_copy_mechanism=none"
       SKIP_RETURN_CODE 125)
+    if(entry IN_LIST ASSAY_LONG_TESTS)
+      set_tests_properties(${entries} PROPERTIES COST 100)
+    endif()
   endforeach()
 endfunction()
+
+# What takes longest begins first: nothing runs alone at the end.
+set(ASSAY_LONG_TESTS cli/faults cli/layouts cli/own_text cli/train impl/health/rank_watch impl/params/expert_ranks
+  impl/params/layouts impl/params/tensor_ranks impl/step/fp8_step)
 
 assay_test_layer(spec)
 add_executable(long_logs EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/bench/long_logs.cpp)
