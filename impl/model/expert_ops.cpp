@@ -14,10 +14,13 @@ namespace assay::impl {
 TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const Weight& router,
                                     const Vector& bias) {
   const spec::Experts& how = *model().experts;
+  // Each tensor rank routes whole sequences (placement_c14), but for validation's batches, whose routers have
+  // no losses.
+  const std::int64_t B = context_.batch.B, groups = B % tensor_ranks() == 0 ? B / tensor_ranks() : 1;
+  TORCH_CHECK(!drops() || B % tensor_ranks() == 0, "a capacity is one of a sequence");
   Routing routing = run(site, {}, [&] {
-    router::Choice choice =
-        router::forward(linear::forward_wide(x.value, router.matrix.values()), how,
-                        /*groups=*/context_.batch.B, router::keeps_logits(how, auxiliary_.z), bias);
+    router::Choice choice = router::forward(linear::forward_wide(x.value, router.matrix.values()), how,
+                                            groups, router::keeps_logits(how, auxiliary_.z), bias);
     permute::Order order = permute::order(choice.experts, how.count);
     if (drops()) {
       const spec::permute::Shape sequence{.N = context_.batch.T, .A = how.active, .X = how.count};

@@ -134,20 +134,20 @@ ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device 
                       const spec::Layout& over, std::int64_t rank) {
     return flat_buffers(own, whole, placements, dtype, device, states, over, rank);
   };
-  if (expert.ranks == 1) {
-    ParameterBuffers buffers = of(spec::inventory(spec::tensor_model(model, tensor.ranks)),
-                                  spec::placements(model, tensor), layout, shard_rank);
-    share_gradients(buffers, tensor.ranks);
-    add_router_biases(buffers, model);
-    return buffers;
-  }
-  const spec::Inventory dense = spec::dense_inventory(model), own = spec::expert_inventory(model, expert);
-  ParameterBuffers buffers = of(dense, spec::placements(whole, dense), layout, shard_rank);
-  buffers.experts = std::make_shared<ParameterBuffers>(of(own, spec::placements(whole, own),
-                                                          spec::expert_layout(layout, expert.ranks),
-                                                          shard_rank / expert.ranks));
-  buffers.experts_of_rank = model.experts->count / expert.ranks;
+  const bool apart = spec::experts_apart(model, expert.ranks, tensor.ranks);
+  const spec::Inventory rest =
+      apart && tensor.ranks == 1 ? spec::dense_inventory(model) : spec::tensor_inventory(model, tensor.ranks);
+  ParameterBuffers buffers =
+      of(rest, tensor.ranks == 1 ? spec::placements(whole, rest) : spec::placements(model, tensor), layout,
+         shard_rank);
+  share_gradients(buffers, tensor.ranks);
   add_router_biases(buffers, model);
+  if (!apart) return buffers;
+  const spec::Inventory own = spec::expert_inventory(model, expert);
+  const spec::Layout over = spec::expert_layout(layout, expert.ranks, tensor.ranks);
+  const std::int64_t number = (shard_rank * tensor.ranks + tensor.rank) / expert.ranks % over.shard_ranks;
+  buffers.experts = std::make_shared<ParameterBuffers>(of(own, spec::placements(whole, own), over, number));
+  buffers.experts_of_rank = model.experts->count / expert.ranks;
   return buffers;
 }
 

@@ -84,7 +84,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       source_(std::move(source)),
       order_(data::sample_order(loader_plan(config, batch, 0, 0), *source_)),
       groups_(communicator_, layout_of(config, communicator_), config.tensor_ranks,
-              spec::kv_holders(model, config.tensor_ranks), config.expert_ranks),
+              spec::kv_holders(model, config.tensor_ranks), config.expert_ranks, model.experts.has_value()),
       buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
                         groups_.tensor_rank(), groups_.expert_rank())),
       parameters_(make_parameters(
@@ -160,8 +160,8 @@ void Trainer::act_on(std::int64_t micro_batches) {
   if (micro_batches == micro_batches_) return;
   micro_batches_ = micro_batches;
   executed_flops_.reset();
-  actions_ = spec::step_actions(micro_batches, groups_.layout());
-  spec::check_actions(actions_, micro_batches, groups_.layout());
+  actions_ = spec::step_actions(micro_batches, groups_.reduced());
+  spec::check_actions(actions_, micro_batches, groups_.reduced());
 }
 
 std::int64_t Trainer::tokens_before(std::int64_t step) const {

@@ -220,12 +220,18 @@ at::Tensor Executor::loads() const {
   return routing_.narrow(1, numbers_before_loads, routing_.size(1) - numbers_before_loads);
 }
 
+/// What routers count of a rank's own rows, of all ranks'.
+void Executor::sum_over_tokens(const at::Tensor& counted) {
+  if (groups_.tensor().size() > 1) groups_.tensor().all_reduce_sum(counted);
+  groups_.data().all_reduce_sum(counted);
+}
+
 void Executor::add_routing(const Loss& loss) {
   for (std::size_t layer = 0; layer < loss.routing.size(); ++layer)
     routing_[static_cast<std::int64_t>(layer)] += loss.routing[layer].narrow(0, 0, routing_.size(1));
   if (!shares_.defined()) return;
   const at::Tensor so_far = loads().clone();
-  if (groups_.all().size() > 1) groups_.data().all_reduce_sum(so_far);
+  if (groups_.all().size() > 1) sum_over_tokens(so_far);
   shares_.copy_(so_far / so_far.sum(1, /*keepdim=*/true));
   const std::int64_t X = shares_.size(1);
   for (std::size_t layer = 0; layer < loss.routing.size(); ++layer) {
@@ -264,7 +270,10 @@ void Executor::clip() {
     clock_.enter(Phase::reduce);
     sum_shared_gradients(buffers_, groups_.tensor(), groups_.holders());
     local_losses_ = losses_.clone();
-    groups_.data().all_reduce_sum(losses_);  // the same on every tensor rank
+    // The losses of tokens are the same on every tensor rank; routers saw a rank's own rows.
+    if (routing_.defined() && groups_.tensor().size() > 1)
+      groups_.tensor().all_reduce_sum(routing_.view({-1}));
+    groups_.data().all_reduce_sum(losses_);
   }
   clock_.enter(Phase::clip);
   if (captured_) return replay_part(StepPart::clip);

@@ -119,6 +119,7 @@ class Executor {
   void work_update();
   at::Tensor sum_of_squares();
   router::Auxiliary auxiliary(const at::Tensor& shares) const;
+  void sum_over_tokens(const at::Tensor& counted);
   void add_routing(const Loss& loss);
   void add_sources(const TokenBatch& batch, const Loss& loss);
   at::Tensor loads() const;

@@ -21,7 +21,7 @@ Division divided(const RunConfig& config, const ModelSpec& model, const RunRanks
       config.sequences, config.ramp.empty() ? config.micro : micro_sequences(config, of_data), of_data);
   check_tensor_ranks(model, config.tensor_ranks, batch.micro * config.sequence_length);
   const Layout layout = layout_on(config, ranks);
-  check_expert_ranks(model, config.expert_ranks, layout, config.tensor_ranks);
+  check_expert_ranks(model, config.expert_ranks, layout, config.tensor_ranks, batch.micro);
   return {batch, layout};
 }
 

@@ -498,7 +498,7 @@ void add_machine_and_run(std::vector<Key>& all) {
                         "Neighbouring ranks that compute each matrix together, and hold parts of the "
                         "residual stream between (tensor and sequence parallelism)"));
   all.push_back(integer("parallel.expert", &C::expert_ranks, 1, 1 << 20, "[ranks]",
-                        "Neighbouring data-parallel ranks that hold the experts of each layer between them, "
+                        "Neighbouring ranks that hold the experts of each layer between them, "
                         "and send each other the rows of tokens (expert parallelism)"));
   all.push_back(
       when("compute.dtype is \"bf16\"", computes_in_bf16,

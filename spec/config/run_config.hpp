@@ -106,7 +106,7 @@ struct RunConfig {
   DataParallel data_parallel = DataParallel::replicate;
   std::int64_t shard_ranks = 0;           ///< hybrid only; 0: the ranks of a host
   std::int64_t tensor_ranks = 1;          ///< that compute each matrix together
-  std::int64_t expert_ranks = 1;          ///< data-parallel ranks that hold the experts between them
+  std::int64_t expert_ranks = 1;          ///< neighbouring ranks that hold the experts between them
   Dtype reduce = Dtype::f32;              ///< with bf16 weights: in which gradients are summed over ranks
   std::int64_t check_replicas_every = 0;  ///< steps; 0: never
   std::int64_t stall_seconds = 600;       ///< a rank may wait so long for data, a disk or a terminal
@@ -131,7 +131,9 @@ struct RunConfig {
 /// Tokens of a forward pass are a multiple of it: tensor ranks hold equal parts of them, and FP8 GEMMs take
 /// no others.
 constexpr std::int64_t token_unit(const RunConfig& config) {
-  return std::lcm(config.tensor_ranks, quantise::extent_unit(config.linear));
+  // A capacity is one of a sequence: tensor ranks route whole ones.
+  const std::int64_t rows = config.capacity > 0 && config.tensor_ranks > 1 ? config.sequence_length : 1;
+  return std::lcm(config.tensor_ranks * rows, quantise::extent_unit(config.linear));
 }
 
 /// The batch of each step.

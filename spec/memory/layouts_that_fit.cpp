@@ -33,7 +33,8 @@ std::vector<LayoutWay> layouts_that_fit(const Setting& setting, std::int64_t ran
   if (setting.layout.ranks == 1) return found;
   bool hybrid = false;
   for (const Layout& layout : layouts_of(setting.layout.ranks, ranks_per_host)) {
-    const std::int64_t among = layout.shards_state() ? layout.shard_ranks : layout.ranks;
+    const std::int64_t among =
+        (layout.shards_state() ? layout.shard_ranks : layout.ranks) * setting.tensor_ranks;
     if (among % setting.expert_ranks != 0) continue;  // placement_c13
     if (layout == setting.layout || (hybrid && layout.data == DataParallel::hybrid)) continue;
     Setting other = setting;

@@ -17,7 +17,7 @@ Count peak_of(const Setting& setting) {
 }
 
 /// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
-/// Its tokens are a multiple of the tensor ranks (placement_c6).
+/// Its tokens are a multiple of the tensor ranks (placement_c6), with experts its sequences (placement_c14).
 std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
   const std::int64_t sequences = setting.micro * setting.micro_batches;
   setting.recompute = recompute;
@@ -28,7 +28,8 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
   };
   std::vector<std::int64_t> candidates = divisors(sequences);
   std::erase_if(candidates, [&, asked = setting.micro](std::int64_t micro) {
-    return micro >= asked || micro * setting.sequence_length % setting.tensor_ranks != 0;
+    return micro >= asked || micro * setting.sequence_length % setting.tensor_ranks != 0 ||
+           (setting.model.experts && micro % setting.tensor_ranks != 0);
   });
   const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
                                            [&](std::int64_t micro) { return peak(micro) <= capacity; });
@@ -41,7 +42,7 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
 /// The most entries that the sum of a block's shared gradients takes: this rank's, and those of all holders.
 std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout) {
   if (tensor_ranks == 1) return 0;
-  const Partition parts = partition(inventory(tensor_model(model, tensor_ranks)), layout.shard_ranks);
+  const Partition parts = partition(tensor_inventory(model, tensor_ranks), layout.shard_ranks);
   const auto placed = placements(model, {tensor_ranks, 0});
   const std::int64_t holders = kv_holders(model, tensor_ranks);
   std::int64_t most = 0;

@@ -50,7 +50,7 @@ struct Setting {
   bool documents = false;             ///< attention stays within documents: positions and a mask per token
   Layout layout = {};                 ///< what of the state this rank holds
   std::int64_t tensor_ranks = 1;      ///< of which each data rank is made
-  std::int64_t expert_ranks = 1;      ///< data ranks that hold the experts of a layer between them
+  std::int64_t expert_ranks = 1;      ///< that hold the experts of a layer between them
   std::int64_t shared_gradients = 0;  ///< entries that the sum of a block's takes, over tensor ranks
   bool rounded_sums = false;          ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]

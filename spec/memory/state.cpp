@@ -92,12 +92,12 @@ void hold_parameters(const Setting& s, const Inventory& inventory, const Layout&
 std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   ledger.enter("weights and optimizer state");
   std::vector<Tensor> held;
-  if (s.expert_ranks == 1) {
+  if (!experts_apart(s.model, s.expert_ranks, s.tensor_ranks)) {
     hold_parameters(s, inventory(s.model), s.layout, held, ledger);
   } else {
     hold_parameters(s, dense_inventory(s.model), s.layout, held, ledger);
     hold_parameters(s, expert_inventory(s.model, {s.expert_ranks, 0}),
-                    expert_layout(s.layout, s.expert_ranks), held, ledger);
+                    expert_layout(s.layout, s.expert_ranks, s.tensor_ranks), held, ledger);
   }
   const std::int64_t statistic = s.dtype == Dtype::bf16 ? 4 : element_bytes(s.dtype);
   const auto hold = [&](const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {

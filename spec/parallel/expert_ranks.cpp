@@ -23,10 +23,16 @@ void check_in_group(const ExpertRank& rank) {
 }  // namespace
 
 void check_expert_ranks(const ModelSpec& model, std::int64_t e, const Layout& layout,
-                        std::int64_t tensor_ranks) {
+                        std::int64_t tensor_ranks, std::int64_t micro) {
   const auto degree = [&] { return "parallel.expert = " + std::to_string(e); };
   // placement_c10
   require(e >= 1, "placement_c10", degree);
+  // placement_c14
+  require(!model.experts || micro % tensor_ranks == 0, "placement_c14", [&] {
+    return "parallel.tensor = " + std::to_string(tensor_ranks) + " does not divide the " +
+           std::to_string(micro) + (micro == 1 ? " sequence" : " sequences") +
+           " of a micro-batch (batch.micro), of which each tensor rank routes whole ones to experts";
+  });
   if (e == 1) return;
   // placement_c11
   require(model.experts.has_value(), "placement_c11",
@@ -37,23 +43,24 @@ void check_expert_ranks(const ModelSpec& model, std::int64_t e, const Layout& la
   // placement_c12
   require(model.experts->count % e == 0, "placement_c12",
           [&] { return undivided(model.experts->count, "experts of a layer"); });
-  const std::int64_t among = layout.shards_state() ? layout.shard_ranks : layout.ranks;
+  const std::int64_t among = (layout.shards_state() ? layout.shard_ranks : layout.ranks) * tensor_ranks;
   // placement_c13
   require(among % e == 0, "placement_c13", [&] {
-    const std::string noun = among == 1 ? "data-parallel rank" : "data-parallel ranks";
+    const std::string noun =
+        std::string(tensor_ranks > 1 ? "" : "data-parallel ") + (among == 1 ? "rank" : "ranks");
     return undivided(among, noun + (layout.shards_state()
                                         ? " of a shard group, which hold one copy of the state between them"
                                         : ""));
   });
-  // placement_c14
-  require(tensor_ranks == 1, "placement_c14", [&] {
-    return degree() + " with parallel.tensor = " + std::to_string(tensor_ranks) +
-           ": expert ranks are not made of tensor ranks yet";
-  });
 }
 
-Layout expert_layout(const Layout& layout, std::int64_t ranks) {
-  return {layout.data, layout.ranks / ranks, layout.shards_state() ? layout.shard_ranks / ranks : 1};
+bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks) {
+  return model.experts && (expert_ranks > 1 || tensor_ranks > 1);
+}
+
+Layout expert_layout(const Layout& layout, std::int64_t ranks, std::int64_t tensor_ranks) {
+  return {layout.data, layout.ranks * tensor_ranks / ranks,
+          layout.shards_state() ? layout.shard_ranks * tensor_ranks / ranks : 1};
 }
 
 std::int64_t routed_expert(const Parameter& parameter) {

@@ -1,6 +1,6 @@
 #pragma once
-// Expert parallelism: which experts a data rank holds, and over which ranks their gradients are summed. Rules
-// and example: spec/parallel/expert_ranks.md.
+// Expert parallelism: which experts a rank holds, and over which ranks their gradients are summed. Rules and
+// example: spec/parallel/expert_ranks.md.
 #include <cstdint>
 
 #include "spec/model/inventory.hpp"
@@ -8,23 +8,27 @@
 
 namespace assay::spec {
 
-/// A rank of an expert group of `ranks` neighbouring data ranks.
+/// A rank of an expert group of `ranks` neighbouring ranks.
 struct ExpertRank {
   std::int64_t ranks = 1;
   std::int64_t rank = 0;
   bool operator==(const ExpertRank&) const = default;
 };
 
-/// Refuses a degree that the model or the data ranks do not allow (spec/config/division.hpp names those that
-/// they do). Errors: SpecError placement_c10 (degree below 1), placement_c11 (a model without experts),
-/// placement_c12 (experts), placement_c13 (data ranks, of a shard group where state is sharded),
-/// placement_c14 (tensor ranks).
+/// Refuses a degree that the model or the ranks do not allow (spec/config/division.hpp names those that they
+/// do). `layout`: of the data ranks, each of `tensor_ranks`; `micro`: sequences of a micro-batch. Errors:
+/// SpecError placement_c10 (degree below 1), placement_c11 (a model without experts), placement_c12
+/// (experts), placement_c13 (ranks, of a shard group where state is sharded), placement_c14 (sequences).
 void check_expert_ranks(const ModelSpec& model, std::int64_t ranks, const Layout& layout,
-                        std::int64_t tensor_ranks = 1);
+                        std::int64_t tensor_ranks = 1, std::int64_t micro = 1);
 
-/// The layout of the experts that a rank holds, over the data ranks that hold the same ones: N/e of them in
-/// shards of S/e. Domain: check_expert_ranks holds.
-Layout expert_layout(const Layout& layout, std::int64_t ranks);
+/// Whether routed experts are laid out apart from everything else: where several ranks hold them between
+/// them, and where tensor ranks split everything else.
+bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks);
+
+/// The layout of the experts that a rank holds, over the ranks that hold the same ones: of N data ranks in
+/// shards of S, each of t tensor ranks, N t/e in shards of S t/e. Domain: check_expert_ranks holds.
+Layout expert_layout(const Layout& layout, std::int64_t ranks, std::int64_t tensor_ranks = 1);
 
 /// Global number of the routed expert that a parameter is of; -1: of none, so that every rank holds it.
 std::int64_t routed_expert(const Parameter& parameter);

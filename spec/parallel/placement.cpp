@@ -4,6 +4,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 
 namespace assay::spec {
 
@@ -27,7 +28,7 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
   require(m.kv_heads % t == 0 || t % m.kv_heads == 0, "placement_c3",
           [&] { return undivided(m.kv_heads, "key and value heads, and is no multiple of them"); });
   // placement_c4
-  require(m.ffn % t == 0, "placement_c4",
+  require(m.sparse_layers() == m.layers || m.ffn % t == 0, "placement_c4",
           [&] { return undivided(m.ffn, "entries of the MLP's inner width"); });
   // placement_c5
   require(t <= m.vocab, "placement_c5", [&] {
@@ -50,8 +51,6 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
            ": the model normalises queries and keys across all heads (qk_norm_across_heads), of which a "
            "tensor rank holds only its part";
   });
-  // placement_c9
-  require(!m.experts, "placement_c9", [&] { return degree() + ": experts are not split over tensor ranks"; });
   // placement_c20
   require(!m.latent, "placement_c20", [&] {
     return degree() + ": latent attention is not split over tensor ranks; set parallel.tensor = 1";
@@ -66,6 +65,11 @@ ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {
   own.ffn = model.ffn / ranks;
   own.vocab = divided_up(model.vocab, ranks);
   return own;
+}
+
+Inventory tensor_inventory(const ModelSpec& model, std::int64_t ranks) {
+  const ModelSpec own = tensor_model(model, ranks);
+  return experts_apart(model, 1, ranks) ? dense_inventory(own) : inventory(own);
 }
 
 Placement placement(const Parameter& whole, const Parameter& own, const TensorRank& rank) {
@@ -89,11 +93,13 @@ std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank
   // placement_c1
   require(rank.rank >= 0 && rank.rank < rank.ranks, "placement_c1",
           [&] { return "tensor rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
-  const Inventory whole = inventory(model), own = inventory(tensor_model(model, rank.ranks));
+  const Inventory whole = inventory(model), own = tensor_inventory(model, rank.ranks);
   std::vector<Placement> out;
-  for (std::size_t i = 0; i < own.parameters.size(); ++i) {
-    out.push_back(placement(whole.parameters[i], own.parameters[i], rank));
-    out.back().number = i;
+  std::size_t number = 0;  // both stand in one order
+  for (const Parameter& parameter : own.parameters) {
+    while (whole.parameters.at(number).name != parameter.name) ++number;
+    out.push_back(placement(whole.parameters[number], parameter, rank));
+    out.back().number = number;
   }
   return out;
 }

@@ -20,8 +20,7 @@ struct TensorRank {
 /// do). `tokens`: of a micro-batch, whose residual stream the ranks hold in equal parts. Errors: SpecError
 /// placement_c1 (degree below 1), placement_c2 (heads), placement_c3 (KV heads), placement_c4 (inner width of
 /// the MLP), placement_c5 (vocabulary), placement_c6 (tokens), placement_c7 (biases behind a row-parallel
-/// GEMM), placement_c8 (a norm of queries and keys across heads), placement_c9 (experts),
-/// placement_c20 (latent attention).
+/// GEMM), placement_c8 (a norm of queries and keys across heads), placement_c20 (latent attention).
 void check_tensor_ranks(const ModelSpec& model, std::int64_t ranks, std::int64_t tokens);
 
 /// The model that one of `ranks` tensor ranks computes: H/t heads, K/t KV heads but at least one, an MLP of
@@ -44,8 +43,11 @@ struct Placement {
 
 /// Of one parameter: `own` is that of the rank's model. Domain: both of the same model.
 Placement placement(const Parameter& whole, const Parameter& own, const TensorRank& rank);
-/// Of every parameter of inventory(tensor_model(model)), in its order. Errors: as check_tensor_ranks without
-/// tokens; placement_c1 (a rank outside of the group).
+/// What a tensor rank holds of its part of the model, in this order: tensor_model's inventory, without routed
+/// experts where they are laid out apart (spec/parallel/expert_ranks.hpp).
+Inventory tensor_inventory(const ModelSpec& model, std::int64_t ranks);
+/// Of every parameter of it. Errors: as check_tensor_ranks without tokens; placement_c1 (a rank outside of
+/// the group).
 std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank);
 /// Of the parameters that a rank of an expert group holds, each of them whole: `own` is a selection of
 /// `whole` (spec/parallel/expert_ranks.hpp).

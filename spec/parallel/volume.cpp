@@ -11,7 +11,8 @@ namespace assay::spec {
 
 namespace {
 constexpr std::int64_t norms = 1, code_bytes = 1, count_bytes = 4, fp32_bytes = 4, fp64_bytes = 8;
-}
+constexpr std::int64_t losses_of_tokens = 2;  // cross-entropy and z-loss
+}  // namespace
 
 Volume operator+(const Volume& a, const Volume& b) {
   return {a.all_reduce + b.all_reduce, a.reduce_scatter + b.reduce_scatter, a.all_gather + b.all_gather,
@@ -36,7 +37,7 @@ std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumu
 }
 
 std::int64_t reduced_losses(const Inventory& inventory) {
-  std::int64_t numbers = 2;
+  std::int64_t numbers = losses_of_tokens;
   for (const Parameter& parameter : inventory.parameters)
     if (parameter.role == Role::router)
       numbers += load_balancing::numbers_before_loads + parameter.shape.front();
@@ -87,11 +88,18 @@ Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Parti
                      std::int64_t shard_rank, const TensorTraffic& traffic) {
   Volume volume;
   if (rank.ranks == 1) return volume;
-  const std::int64_t L = model.layers, again = traffic.recompute == Recompute::block ? L : 0;
+  // An attention and an MLP a layer; experts read and write a rank's own rows.
+  const std::int64_t L = model.layers, mlps = L - model.sparse_layers(),
+                     again = traffic.recompute == Recompute::block ? 1 : 0;
   const Count stream = Count(traffic.accumulation) * traffic.tokens * model.width * traffic.activation_bytes;
-  volume.all_gather = (6 * L + 2 + 2 * again) * stream;
-  volume.reduce_scatter = (4 * L + 2 + again) * stream;
+  volume.all_gather = ((3 + again) * (L + mlps) + 2) * stream;
+  volume.reduce_scatter = ((2 + again) * L + 2 * mlps + 2) * stream;
   volume.all_reduce = 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
+  // What routers count of a rank's own rows.
+  const Inventory own = tensor_inventory(model, rank.ranks);
+  volume.all_reduce += Count(reduced_losses(own) - losses_of_tokens) * fp64_bytes;
+  if (traffic.balance_of_batch)
+    volume.all_reduce += traffic.accumulation * Count(shared_loads(own)) * fp64_bytes;
   // Behind the last backward, summed in the order of the ranks from what all of them gave: each block's
   // shared gradients with an entry that pads them, and the sum of squares.
   const SharedEntries shared = shared_entries(placements(model, rank), partition, shard_rank, rank.ranks);

@@ -68,6 +68,7 @@ struct TensorTraffic {
   std::int64_t accumulation = 1;
   Recompute recompute = Recompute::none;
   std::int64_t activation_bytes = 4, statistic_bytes = 4, gradient_bytes = 4;
+  bool balance_of_batch = false;  ///< as StepTraffic's
 };
 
 /// Of one step, over the tensor ranks, those that share key and value heads included, of tensor rank `rank`

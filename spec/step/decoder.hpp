@@ -254,12 +254,13 @@ bool leaves_early(Ops& ops, const BlockActivations<Ops>* below) {
 }
 
 /// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward;
-/// `left` is what experts_backward left.
+/// `left` is what experts_backward left; `below_gathers`: the block below has a dense MLP, of which tensor
+/// ranks hold parts.
 /// Returned is the gradient of the block's input on its way to where the block `below`, null behind the first
 /// one, reads it: to all tensor ranks, or to the ranks of its experts.
 template <OpSet Ops>
-Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, typename Ops::Tensor& dx,
-                                  Gathering<Ops> upstream, FirstGradient<Ops> left,
+Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, bool below_gathers,
+                                  typename Ops::Tensor& dx, Gathering<Ops> upstream, FirstGradient<Ops> left,
                                   const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
                                   BlockActivations<Ops>& saved) {
   const bool overlaps = ops.tensor_ranks() > 1;
@@ -291,12 +292,11 @@ Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, 
       site::norm_attention, ops.wait(std::move(scattering)), saved.x, weights.norm_attention, saved.rstd, dx,
       gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}),
       overlaps ? ForwardValue::unread : ForwardValue::read);
-  if (overlaps) {
-    if (below) input_gradient = begin_upstream(ops, site::down, dx, weights.down);
-    normed = ops.wait(std::move(forward_rows));
-  } else if (leaves_early(ops, below)) {
+  if (below_gathers)
+    input_gradient = begin_upstream(ops, site::down, dx, weights.down);
+  else if (leaves_early(ops, below))
     input_gradient = begin_upstream(ops, dx, weights, below->routing);
-  }
+  if (overlaps) normed = ops.wait(std::move(forward_rows));
   ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
   experts_first_gradient(ops, gradients, std::move(left));
   return input_gradient;
@@ -318,14 +318,17 @@ Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, const BlockActivat
   ops.moment("backward of block", block, ", MLP");
   Gathering<Ops> x_mid_gradient;
   FirstGradient<Ops> left;
-  if (weights.router.defined())
+  const bool several = ops.tensor_ranks() > 1;
+  if (weights.router.defined()) {
     left =
         experts_backward(ops, dx, std::move(upstream), weights, gradients, saved, leaves_early(ops, below));
-  else
+    if (several) x_mid_gradient = begin_upstream(ops, site::attention_output, dx, weights.output);
+  } else {
     x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
+  }
   ops.moment("backward of block", block, ", attention");
-  return attention_backward(ops, below, dx, std::move(x_mid_gradient), std::move(left), weights, gradients,
-                            saved);
+  return attention_backward(ops, below, several && below && !ops.model().sparse(block - 2), dx,
+                            std::move(x_mid_gradient), std::move(left), weights, gradients, saved);
 }
 
 }  // namespace assay::spec::step

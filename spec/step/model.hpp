@@ -60,7 +60,7 @@ void backward(Ops& ops, Activations<Ops> saved) {
   Gathering<Ops> upstream;
   for (std::int64_t block = end - 1; block >= 1; --block) {
     const auto weights = ops.acquire(block);
-    if (block == end - 1 && ops.tensor_ranks() > 1)
+    if (block == end - 1 && ops.tensor_ranks() > 1 && !weights.decoder.router.defined())
       upstream = begin_upstream(ops, site::down, dx, weights.decoder.down);
     auto* const own = &saved.blocks[static_cast<std::size_t>(block - 1)];
     upstream = decoder_backward(ops, block, block > 1 ? own - 1 : nullptr, dx, std::move(upstream),

@@ -142,6 +142,28 @@ TEST_F(LayoutsProgram, ExpertRanksAreTheSameRunAndGoOnInAnyOtherNumber) {
   EXPECT_EQ(two.samples->samples, alone.samples->samples);
   const auto audited = tests::assay({"audit", folder("two")});
   EXPECT_EQ(audited.code, 0) << audited.output << audited.messages;
+  // Tensor ranks beside them, each of which routes whole sequences.
+  const std::string tensor = experts + "--ranks 4 parallel.tensor=2 ";
+  ASSERT_EQ(train("tensor", tensor + "parallel.expert=4 batch.micro=2 checkpoint.every=2").code, 0);
+  fs::remove_all(folder("tensor") + "/checkpoints/step_00000004");
+  const auto split = train("tensor", tensor + "batch.micro=2 parallel.data=zero1 checkpoint.resume=auto");
+  ASSERT_EQ(split.code, 0) << split.messages;
+  const auto both = run_of("tensor");
+  ASSERT_EQ(both.steps.size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(both.steps[i].loss, alone.steps[i].loss, 2e-11 * alone.steps[i].loss) << i;
+    EXPECT_NEAR(*both.steps[i].balance_loss, *alone.steps[i].balance_loss,
+                2e-11 * *alone.steps[i].balance_loss);
+    EXPECT_EQ(both.steps[i].load_balance_worst, alone.steps[i].load_balance_worst);
+    EXPECT_EQ(both.steps[i].executed_flops, alone.steps[i].executed_flops);
+  }
+  EXPECT_EQ(both.samples->samples, alone.samples->samples);
+  EXPECT_EQ(tests::assay({"audit", folder("tensor")}).code, 0);
+  const auto halves = train("a", tensor + "batch.micro=1");
+  EXPECT_EQ(halves.code, 2);
+  EXPECT_NE(halves.messages.find("placement_c14: parallel.tensor = 2 does not divide the 1 sequence of"),
+            std::string::npos)
+      << halves.messages;
   const auto refused = train("a", experts + "--ranks 4 parallel.expert=3");
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.messages.find("assay: error: placement_c12: "), std::string::npos) << refused.messages;

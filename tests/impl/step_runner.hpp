@@ -70,7 +70,8 @@ class StepRunner {
       : device_(device),
         context_(model.context),
         rank_model_(spec::tensor_model(model, tensor_ranks)),
-        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks), expert_ranks),
+        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks), expert_ranks,
+                model.experts.has_value()),
         buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank(),
                                 groups_.tensor_rank(), groups_.expert_rank())),
         parameters_(impl::make_parameters(buffers_, rank_model_, groups_,
@@ -106,7 +107,7 @@ class StepRunner {
     input.tokens = tokens * groups_.data().size();
     if (change) change(input);
     const auto accumulation = static_cast<std::int64_t>(micro_batches.size());
-    return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.layout())
+    return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.reduced())
                                               : actions_of(order, accumulation));
   }
 
@@ -124,12 +125,12 @@ class StepRunner {
     std::vector<spec::Action> out;
     for (const int pass : order) {
       out.push_back({pass < 0 ? Kind::backward : Kind::forward, pass < 0 ? -1 - pass : pass});
-      if (pass < 0 && groups_.layout().shards_weights() && groups_.layout().ranks > 1)
+      if (pass < 0 && groups_.reduced().shards_weights() && groups_.reduced().ranks > 1)
         out.push_back({Kind::reduce_scatter, -1 - pass});
     }
-    for (const spec::Action& action : spec::step_actions(accumulation, groups_.layout()))
+    for (const spec::Action& action : spec::step_actions(accumulation, groups_.reduced()))
       if (action.micro_batch < 0) out.push_back(action);
-    spec::check_actions(out, accumulation, groups_.layout());
+    spec::check_actions(out, accumulation, groups_.reduced());
     return out;
   }
 

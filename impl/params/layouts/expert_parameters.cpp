@@ -21,10 +21,11 @@ std::string first_of(std::string a, std::string b) { return a.empty() ? std::mov
 
 ExpertParameters::ExpertParameters(std::unique_ptr<ParameterLayout> dense,
                                    std::unique_ptr<ParameterLayout> experts, Communicator& group,
-                                   std::int64_t blocks)
+                                   bool counted, std::int64_t blocks)
     : dense_(std::move(dense)),
       experts_(std::move(experts)),
       group_(group),
+      counted_(counted),
       weights_(static_cast<std::size_t>(blocks)),
       gradients_(static_cast<std::size_t>(blocks)) {}
 
@@ -82,7 +83,8 @@ void ExpertParameters::all_gather() {
 /// Each rank of a group counts its own experts.
 at::Tensor ExpertParameters::sum_of_squares() {
   const at::Tensor dense = dense_->sum_of_squares();
-  return dense + sum_in_rank_order(experts_->sum_of_squares(), group_);
+  const at::Tensor experts = sum_in_rank_order(experts_->sum_of_squares(), group_);
+  return counted_ ? dense + experts : dense;
 }
 
 void ExpertParameters::weights_changed() {

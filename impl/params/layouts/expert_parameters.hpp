@@ -13,9 +13,10 @@ namespace assay::impl {
 /// a block's fields are put together here.
 class ExpertParameters final : public ParameterLayout {
  public:
-  /// `group`: the ranks that hold all experts between them, which must outlive this.
+  /// `group`: the ranks that hold all experts between them, which must outlive this. `counted`: whether this
+  /// rank's sum of squares has theirs, as that of one of the tensor ranks has.
   ExpertParameters(std::unique_ptr<ParameterLayout> dense, std::unique_ptr<ParameterLayout> experts,
-                   Communicator& group, std::int64_t blocks);
+                   Communicator& group, bool counted, std::int64_t blocks);
 
   const BlockWeights& acquire(std::int64_t block, Weights as) override;
   void release(std::int64_t block) override;
@@ -38,6 +39,7 @@ class ExpertParameters final : public ParameterLayout {
  private:
   const std::unique_ptr<ParameterLayout> dense_, experts_;
   Communicator& group_;
+  const bool counted_;
   std::vector<BlockWeights> weights_;  ///< of each block, as acquired last
   std::vector<BlockViews> gradients_;
 };

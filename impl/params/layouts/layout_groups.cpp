@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <vector>
 
 namespace assay::impl {
@@ -27,7 +28,7 @@ std::vector<std::int64_t> group_along(const spec::Mesh& mesh, std::int64_t rank,
 }  // namespace
 
 LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::int64_t tensor_ranks,
-                           std::int64_t holders, std::int64_t expert_ranks)
+                           std::int64_t holders, std::int64_t expert_ranks, bool sparse)
     : all_(all), layout_(layout) {
   using spec::Axis;
   const spec::Mesh mesh = spec::mesh_of(layout, tensor_ranks);
@@ -54,15 +55,15 @@ LayoutGroups::LayoutGroups(Communicator& all, const spec::Layout& layout, std::i
   tensor_ = group(tensor);
   const auto first = tensor.begin() + tensor_->rank() / holders * holders;
   holders_ = group({first, first + holders});
-  const auto neighbours = data.begin() + data_->rank() / expert_ranks * expert_ranks;
-  expert_ = group({neighbours, neighbours + expert_ranks});
-  with_rank_0_ = (shard_->size() > 1 ? shard.front() : *neighbours) < tensor_ranks;
-  if (expert_ranks == 1) return;
-  std::vector<std::int64_t> alike;  // hold the same experts
-  for (std::size_t i = static_cast<std::size_t>(expert_->rank()); i < data.size();
-       i += static_cast<std::size_t>(expert_ranks))
-    alike.push_back(data[i]);
-  experts_ = std::make_unique<LayoutGroups>(*group(alike), spec::expert_layout(layout, expert_ranks));
+  // Ranks of all data and tensor coordinates, each of which has tokens of its own for the experts.
+  std::vector<std::int64_t> neighbours(static_cast<std::size_t>(expert_ranks));
+  std::iota(neighbours.begin(), neighbours.end(), all.rank() / expert_ranks * expert_ranks);
+  expert_ = group(neighbours);
+  if (expert_ranks == 1 && !(sparse && tensor_ranks > 1)) return;  // spec::experts_apart
+  std::vector<std::int64_t> alike;                                 // hold the same experts
+  for (std::int64_t rank = expert_->rank(); rank < all.size(); rank += expert_ranks) alike.push_back(rank);
+  experts_ =
+      std::make_unique<LayoutGroups>(*group(alike), spec::expert_layout(layout, expert_ranks, tensor_ranks));
 }
 
 }  // namespace assay::impl

@@ -13,11 +13,11 @@ class LayoutGroups {
  public:
   /// Every rank of `all` calls. `layout`: of the data ranks. `tensor_ranks`: of which each of them is made;
   /// neighbours in groups of `holders` share parameters of which there are fewer than tensor ranks
-  /// (spec/parallel/placement.md). `expert_ranks` neighbouring data ranks hold the experts of a layer between
-  /// them (spec/parallel/expert_ranks.md); then each is of one tensor rank. Errors: SpecError mesh_c2 when
+  /// (spec/parallel/placement.md). `expert_ranks` neighbouring ranks hold the experts of a layer between them
+  /// (spec/parallel/expert_ranks.md); `sparse`: whether the model has experts. Errors: SpecError mesh_c2 when
   /// the layout is of another number of ranks; those of the engine.
   LayoutGroups(Communicator& all, const spec::Layout& layout, std::int64_t tensor_ranks = 1,
-               std::int64_t holders = 1, std::int64_t expert_ranks = 1);
+               std::int64_t holders = 1, std::int64_t expert_ranks = 1, bool sparse = false);
 
   const spec::Layout& layout() const { return layout_; }
   Communicator& all() { return all_; }
@@ -33,19 +33,18 @@ class LayoutGroups {
   Communicator& holders() { return *holders_; }
   spec::TensorRank tensor_rank() const { return {tensor_->size(), tensor_->rank()}; }
   spec::ExpertRank expert_rank() const { return {expert_->size(), expert_->rank()}; }
-  /// Neighbouring data ranks that hold all experts between them; a lone rank where every rank does.
+  /// Neighbouring ranks that hold all experts between them; a lone rank where every rank does.
   Communicator& expert() { return *expert_; }
-  /// The groups of this rank's experts, over the data ranks that hold the same ones; null where all do.
+  /// The groups of this rank's experts, over the ranks that hold the same ones; null where these are laid out
+  /// with everything else.
   LayoutGroups* experts() { return experts_.get(); }
-  /// Ranks that hold one copy of the state between them, experts included.
-  Communicator& copy() { return shard_->size() > 1 ? *shard_ : *expert_; }
-  /// Whether data rank 0 is among the ranks of this rank's copy, as the rank 0 of it.
-  bool with_rank_0() const { return with_rank_0_; }
+  /// The layout whose reductions a step runs: of one data rank with several tensor ranks, that of the
+  /// experts, which these have copies of.
+  const spec::Layout& reduced() const { return layout_.ranks == 1 && experts_ ? experts_->layout_ : layout_; }
 
  private:
   Communicator& all_;
   const spec::Layout layout_;
-  bool with_rank_0_ = true;
   std::vector<std::unique_ptr<Communicator>> owned_;
   Communicator *data_ = nullptr, *shard_ = nullptr, *replicas_ = nullptr, *tensor_ = nullptr,
                *holders_ = nullptr, *expert_ = nullptr;

@@ -25,9 +25,9 @@ std::unique_ptr<ParameterLayout> make_parameters(const ParameterBuffers& buffers
                                                  at::ScalarType wire, const spec::LinearPrecision& linear) {
   auto all = of_layout(buffers, model, groups, wire, linear);
   if (!groups.experts()) return all;
-  return std::make_unique<ExpertParameters>(std::move(all),
-                                            of_layout(*buffers.experts, model, *groups.experts(), wire, {}),
-                                            groups.expert(), buffers.inventory.blocks);
+  return std::make_unique<ExpertParameters>(
+      std::move(all), of_layout(*buffers.experts, model, *groups.experts(), wire, {}), groups.expert(),
+      groups.tensor().rank() == 0, buffers.inventory.blocks);
 }
 
 }  // namespace assay::impl

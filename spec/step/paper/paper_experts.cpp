@@ -24,6 +24,8 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   read(x, ReadBy::forward);
   match(site, x.columns, router.in);
   const std::int64_t N = x.rows, X = router.out, A = s_.model.experts->active, slots = N * A;
+  // Each tensor rank routes whole sequences (placement_c14), but for validation's batches.
+  const std::int64_t G = B_ % tensor_ranks() == 0 ? B_ / tensor_ranks() : 1;
   const Experts& how = *s_.model.experts;
   const Count scores = Count(N) * X;
   const Gemm gemm{.rows = N, .in = router.in, .out = X};
@@ -33,14 +35,14 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
          2 * scores * statistic_ + Count(slots) * (statistic_ + index_bytes) +
              (Count(N) + bias.entries) * statistic_);
   // How often the tokens of each sequence chose an expert.
-  record(site, StepPass::forward, load_balancing::shares_flops({.N = N, .X = X, .G = B_}),
-         (Count(slots) + Count(B_) * X) * index_bytes);
+  record(site, StepPass::forward, load_balancing::shares_flops({.N = N, .X = X, .G = G}),
+         (Count(slots) + Count(G) * X) * index_bytes);
   const Count sorted = Count(slots) * 3 * index_bytes + Count(X) * index_bytes;
   record(step::site::permute, StepPass::forward, {}, sorted);
   // Experts, rows and counts are read, slots and rows written.
   if (drops_)
     record(step::site::permute, StepPass::forward, {},
-           Count(slots) * 4 * index_bytes + (Count(B_) + 2) * X * index_bytes);
+           Count(slots) * 4 * index_bytes + (Count(G) + 2) * X * index_bytes);
   Routing out;
   {
     Tensor wide, wide_weight;
@@ -54,7 +56,7 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   out.experts = make("chosen_experts", Purpose::activations, {N, A}, index_bytes);
   out.weights = make("routing_weights", Purpose::activations, {N, A}, statistic_);
   out.lse = make("router_lse", Purpose::activations, {N}, statistic_);
-  out.counts = make("expert_choices", Purpose::activations, {B_, X}, index_bytes);
+  out.counts = make("expert_choices", Purpose::activations, {G, X}, index_bytes);
   // Scores of sigmoids do not say what the logits were.
   if (how.scoring == Scoring::sigmoid && auxiliary_.logits)
     out.logits = make("router_logits", Purpose::activations, {N, X}, statistic_);
@@ -68,7 +70,7 @@ Routing PaperOps::route(const Site& site, const Operand& x, const Weight& router
   if (drops_) {
     const Tensor all_slots = out.slots, all_rows = out.rows, all_ends = out.ends;
     order();
-    if (on_gpu()) temporary("first_rows", {3, B_, X}, index_bytes);
+    if (on_gpu()) temporary("first_rows", {3, G, X}, index_bytes);
   }
   if (expert_ranks() > 1) exchange_routing(site, out);
   return out;

@@ -82,11 +82,11 @@ RC_GTEST_PROP(SlicesOfLayoutsProperty, SavedInOneLayoutLoadedInAnotherBitForBit,
   const std::size_t a = *rc::gen::arbitrary<std::size_t>(), b = *rc::gen::arbitrary<std::size_t>(),
                     k = *rc::gen::inRange<std::size_t>(0, std::size(kinds));
   const auto files = *rc::gen::inRange<std::int64_t>(1, 9);
-  const spec::ModelSpec model = experts
-                                    ? tests::routed_model(seed)
-                                    : tests::case_model({.seed = seed,
-                                                         .tensor = seed % 2 ? 4 : 2,
-                                                         .vocab = 11 + static_cast<std::int64_t>(seed % 13)});
+  const spec::ModelSpec model = tests::case_model({.seed = seed,
+                                                   .tensor = seed % 2 ? 4 : 2,
+                                                   .vocab = 11 + static_cast<std::int64_t>(seed % 13),
+                                                   .experts = experts,
+                                                   .expert = experts && seed % 3 == 0 ? 4 : 1});
   const std::vector<StateLayout> layouts = tests::state_layouts(model, 8);
   const StateLayout &from = layouts[a % layouts.size()], &to = layouts[b % layouts.size()];
   RC_LOG() << from.name() << " -> " << to.name() << "\n";

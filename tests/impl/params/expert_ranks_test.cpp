@@ -31,7 +31,7 @@ constexpr DataParallel kinds[] = {DataParallel::replicate, DataParallel::zero1, 
 std::string found(const LayoutCase& c, const spec::Layout& layout) {
   std::mutex mutex;
   std::string all;
-  tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
+  tests::on_thread_ranks(static_cast<int>(layout.ranks * c.tensor), [&](Communicator& communicator) {
     const std::string mine = tests::difference_from_reference(c, layout, communicator, at::kCPU);
     const std::scoped_lock lock(mutex);
     if (!mine.empty()) all += "rank " + std::to_string(communicator.rank()) + ": " + mine + "\n";
@@ -82,6 +82,40 @@ RC_GTEST_PROP(ExpertRanksImpl, InEveryDataLayoutTrainAsTheReference, ()) {
   if (!all.empty()) RC_FAIL(tests::describe(c, layout) + "\n" + all);
 }
 
+/// Tensor ranks split attention and dense MLPs, and are among the ranks that hold experts between them.
+RC_GTEST_PROP(ExpertRanksImpl, OfTensorRanksTrainAsTheReference, ()) {
+  static tests::FirstCases cases(40);
+  if (cases.over()) return;
+  const auto data = *rc::gen::elementOf(std::vector<DataParallel>(std::begin(kinds), std::end(kinds)));
+  // Up to 8 ranks: tensor ranks, data ranks of a shard group, shard groups, expert ranks.
+  const auto [tensor, within, groups, expert] =
+      *rc::gen::elementOf(std::vector<std::array<std::int64_t, 4>>{{2, 1, 1, 1},
+                                                                   {2, 1, 1, 2},
+                                                                   {2, 2, 1, 1},
+                                                                   {2, 2, 1, 2},
+                                                                   {2, 2, 1, 4},
+                                                                   {2, 1, 2, 2},
+                                                                   {2, 2, 2, 4},
+                                                                   {2, 3, 1, 3},
+                                                                   {3, 1, 1, 3},
+                                                                   {3, 2, 1, 2},
+                                                                   {4, 1, 1, 2},
+                                                                   {4, 2, 1, 4},
+                                                                   {4, 1, 2, 1}});
+  const spec::Layout layout =
+      spec::layout_of(data, within * groups, data == DataParallel::hybrid ? within : 0);
+  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+               .micro = tensor * *rc::gen::inRange<std::int64_t>(1, 3),
+               .accumulation = *rc::gen::inRange<std::int64_t>(1, 4),
+               .documents = *rc::gen::element(tests::Documents::whole, tests::Documents::packed),
+               .ignored = *rc::gen::element(tests::Ignored::none, tests::Ignored::some,
+                                            tests::Ignored::sequences, tests::Ignored::most)};
+  c.experts = true, c.expert = expert, c.tensor = tensor;
+  c.recompute = *rc::gen::elementOf(spec::all_recomputes);
+  const std::string all = found(c, layout);
+  if (!all.empty()) RC_FAIL(tests::describe(c, layout) + "\n" + all);
+}
+
 /// Every token visits the same expert: all ranks but one have no row.
 TEST(ExpertRanksImpl, RanksWithoutATokenTrainAsTheReference) {
   for (const DataParallel data : kinds)
@@ -105,10 +139,11 @@ TEST(ExpertRanksImpl, BesideFp8TrainAsTheReference) {
 
 struct Ranks {
   spec::Layout layout = {};
-  std::int64_t expert = 1;
+  std::int64_t expert = 1, tensor = 1;
+  int all() const { return static_cast<int>(layout.ranks * tensor); }
   std::string name() const {
     return std::string(spec::to_string(layout.data)) + " of " + std::to_string(layout.ranks) +
-           ", experts over " + std::to_string(expert);
+           ", experts over " + std::to_string(expert) + ", tensor " + std::to_string(tensor);
   }
 };
 const std::vector<Ranks> splits = {{},
@@ -118,13 +153,18 @@ const std::vector<Ranks> splits = {{},
                                    {spec::layout_of(DataParallel::zero1, 4), 4},
                                    {spec::layout_of(DataParallel::shard, 4), 2},
                                    {spec::layout_of(DataParallel::shard, 4), 4},
-                                   {spec::layout_of(DataParallel::hybrid, 8, 4), 2}};
+                                   {spec::layout_of(DataParallel::hybrid, 8, 4), 2},
+                                   {spec::layout_of(DataParallel::replicate, 1), 1, 2},
+                                   {spec::layout_of(DataParallel::replicate, 2), 4, 2},
+                                   {spec::layout_of(DataParallel::zero1, 2), 2, 2},
+                                   {spec::layout_of(DataParallel::shard, 4), 2, 2},
+                                   {spec::layout_of(DataParallel::hybrid, 4, 2), 4, 2}};
 
-/// The model of every split: 4 or 8 experts.
+/// The model of every split, of 4 or 8 experts, that two tensor ranks may split.
 LayoutCase case_of(const Ranks& ranks) {
   LayoutCase c{.seed = 10, .ignored = tests::Ignored::some};
-  c.experts = true, c.expert = 4;
-  c.accumulation = 8 / ranks.layout.ranks;
+  c.experts = true, c.expert = 4, c.tensor = 2;
+  c.micro = ranks.tensor, c.accumulation = 8 / ranks.all();
   return c;
 }
 
@@ -149,9 +189,10 @@ Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from,
   Held held;
   const LayoutCase c = case_of(ranks);
   const spec::ModelSpec model = tests::case_model(c);
-  tests::on_thread_ranks(static_cast<int>(ranks.layout.ranks), [&](Communicator& communicator) {
+  tests::on_thread_ranks(ranks.all(), [&](Communicator& communicator) {
     tests::StepRunner runner(model, dtype, at::kCPU, communicator, ranks.layout, tests::layout_settings(c),
-                             c.seed, states, Dtype::f32, spec::Recompute::norms_swiglu, {}, 1, ranks.expert);
+                             c.seed, states, Dtype::f32, spec::Recompute::norms_swiglu, {}, ranks.tensor,
+                             ranks.expert);
     if (!from.empty()) {
       checkpoint::load(from, runner.buffers(), runner.groups());
       runner.parameters().weights_changed();
@@ -161,10 +202,11 @@ Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from,
       const auto whole = tests::tiny_batch(model, 8, tests::case_tokens(c), c.documents, c.ignored,
                                            static_cast<std::uint64_t>(step));
       runner.set_step(step);
-      mine.losses.push_back(runner
-                                .step(tests::dealt(whole, c, ranks.layout.ranks, communicator.rank()),
-                                      static_cast<double>(whole.valid_tokens()), 3e-3)
-                                .cross_entropy);
+      mine.losses.push_back(
+          runner
+              .step(tests::dealt(whole, c, ranks.layout.ranks, runner.groups().data().rank()),
+                    static_cast<double>(whole.valid_tokens()), 3e-3)
+              .cross_entropy);
     }
     runner.parameters().settle_weights();
     mine.odd = compare_replicas(runner.buffers(), runner.groups()).odd;
@@ -216,7 +258,7 @@ TEST(ExpertRanksImpl, SavedByAnyNumberLoadedByAnyOtherBitForBit) {
 /// The same run twice is the same bits, in bf16 with states in bf16 too, and copies of experts agree.
 TEST(ExpertRanksImpl, ARunRepeatsBitForBitAndCopiesAgree) {
   for (const Dtype states : {Dtype::f32, Dtype::bf16})
-    for (const std::size_t i : {2u, 3u, 7u}) {
+    for (const std::size_t i : {2u, 3u, 7u, 9u, 12u}) {
       const Held once = run(splits[i], Dtype::bf16, states, "", 0, 6, ""),
                  twice = run(splits[i], Dtype::bf16, states, "", 0, 6, "");
       EXPECT_TRUE(same_bits(once, twice)) << splits[i].name();
@@ -280,11 +322,13 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
                .micro = *rc::gen::inRange<std::int64_t>(1, 5),
                .accumulation = *rc::gen::inRange<std::int64_t>(1, 3)};
+  c.tensor = *rc::gen::inRange<std::int64_t>(1, 3), c.micro *= c.tensor;
   c.experts = true, c.expert = *rc::gen::inRange<std::int64_t>(2, 5);
   c.recompute = *rc::gen::elementOf(spec::all_recomputes);
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   spec::ModelSpec model = tests::case_model(c);
   model.context = *rc::gen::inRange<std::int64_t>(4, 24);
+  if (c.tensor > 1) model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 3), model.heads = 2;
   spec::Experts& experts = *model.experts;
   experts.active_groups = experts.groups, experts.active = experts.count;
   if (*rc::gen::arbitrary<bool>()) {
@@ -294,23 +338,26 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
   const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
                                        tests::Documents::whole, tests::Ignored::some, c.seed);
-  const spec::memory::Setting setting{.model = model,
-                                      .dtype = dtype,
-                                      .recompute = c.recompute,
-                                      .micro = c.micro,
-                                      .sequence_length = model.context,
-                                      .micro_batches = c.accumulation,
-                                      .auxiliary = {.probabilities = true, .logits = true},
-                                      .layout = layout,
-                                      .expert_ranks = c.expert};
+  const spec::memory::Setting setting{
+      .model = spec::tensor_model(model, c.tensor),
+      .dtype = dtype,
+      .recompute = c.recompute,
+      .micro = c.micro,
+      .sequence_length = model.context,
+      .micro_batches = c.accumulation,
+      .auxiliary = {.probabilities = true, .logits = true},
+      .layout = layout,
+      .tensor_ranks = c.tensor,
+      .expert_ranks = c.expert,
+      .shared_gradients = spec::memory::shared_gradients(model, c.tensor, layout)};
   const std::int64_t predicted = spec::memory::plan(setting).peak.to_int64();
   run::StepSettings settings = tests::layout_settings();
   settings.balance = 0.3, settings.router_z = 0.05;
-  tests::SoloCommunicator communicator(static_cast<int>(c.expert), 0);
+  tests::SoloCommunicator communicator(static_cast<int>(c.expert * c.tensor), 0);
   const auto micro_batches = tests::micro_batches(batch, c.micro);
   tests::CountingAllocator::installed().begin();
   tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, settings, 1, Dtype::f32, Dtype::f32,
-                            c.recompute, {}, 1, c.expert);
+                            c.recompute, {}, c.tensor, c.expert);
   trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
   const std::int64_t measured = tests::CountingAllocator::installed().peak();
   // Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's

@@ -46,9 +46,9 @@ struct LayoutCase {
   spec::Recompute recompute = spec::Recompute::norms_swiglu;
   std::int64_t chunk_logits = 0;  ///< at most, of a chunk of the head; 0: as always
   std::int64_t vocab = 0;         ///< of the model; 0: as drawn
-  bool experts = false;           ///< a model with experts in some of its layers; then `tensor` is 1
+  bool experts = false;           ///< a model with experts in some of its layers; `tensor` divides `micro`
   bool latent = false;      ///< latent attention, with experts where the seed is odd; then `tensor` is 1
-  std::int64_t expert = 1;  ///< data ranks that hold them between them
+  std::int64_t expert = 1;  ///< ranks that hold them between them
   bool one_expert = false;  ///< of one step: each token visits one, and all of them the same
   spec::LinearPrecision linear = {};
 };
@@ -205,11 +205,11 @@ inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
   at::Tensor parts = at::empty({tensor.size(), whole.numel()}, whole.options()),
              out = at::full({buffers.model.flat_size}, std::nan(""), whole.options());
   tensor.wait(tensor.begin_all_gather(whole, parts.view({-1})));
-  for (std::size_t i = 0; i < buffers.model.parameters.size(); ++i) {
+  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
     const spec::Parameter& own = buffers.inventory.parameters[i];
     for (int rank = 0; rank < tensor.size(); ++rank) {
       const spec::Placement placement =
-          spec::placement(buffers.model.parameters[i], own, {tensor.size(), rank});
+          spec::placement(buffers.placements[i].whole, own, {tensor.size(), rank});
       at::Tensor part = parts[rank].narrow(0, own.offset, own.size).view(own.shape);
       if (placement.dimension >= 0) {
         const std::int64_t padding = part.size(placement.dimension) - placement.count;
@@ -238,14 +238,12 @@ inline at::Tensor whole_model(StepRunner& runner, at::Tensor impl::ParameterBuff
   };
   const impl::ParameterBuffers& buffers = runner.buffers();
   const at::Tensor dense = whole(buffers, runner.groups());
-  if (!buffers.experts) return of_tensor_ranks(runner, dense);
-  at::Tensor out = at::full({buffers.model.flat_size}, std::nan(""), dense.options());
+  at::Tensor out = of_tensor_ranks(runner, dense);
+  if (!buffers.experts) return out;
   const auto place = [&](const spec::Placement& placement, const spec::Parameter& own,
                          const at::Tensor& flat) {
     out.narrow(0, placement.whole.offset, own.size).copy_(flat.narrow(0, own.offset, own.size));
   };
-  for (std::size_t i = 0; i < buffers.placements.size(); ++i)
-    place(buffers.placements[i], buffers.inventory.parameters[i], dense);
   impl::Communicator& group = runner.groups().expert();
   const at::Tensor mine = whole(*buffers.experts, *runner.groups().experts()).contiguous(),
                    all = at::empty({group.size(), mine.numel()}, mine.options());
@@ -305,10 +303,11 @@ inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, 
                            .recompute = c.recompute,
                            .activation_bytes = 8,
                            .statistic_bytes = 8,
-                           .gradient_bytes = 8});
+                           .gradient_bytes = 8,
+                           .balance_of_batch = traffic.balance_of_batch});
   if (buffers.experts) {
-    formula.experts =
-        spec::expert_data_volume(spec::expert_layout(layout, c.expert), buffers.experts->partition, traffic);
+    formula.experts = spec::expert_data_volume(spec::expert_layout(layout, c.expert, c.tensor),
+                                               buffers.experts->partition, traffic);
     formula.expert_group = spec::expert_volume(model, c.expert,
                                                {.visits = visits,
                                                 .accumulation = c.accumulation,
@@ -420,10 +419,15 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     const auto before =
         reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes, balancing);
     const std::int64_t data_rank = runner.groups().data().rank();
-    const Count visits = c.expert == 1
-                             ? Count(0)
-                             : visits_of(state.parameters, model, dealt(whole, c, layout.ranks, data_rank),
-                                         c.expert, recipes, balancing.capacity_factor);
+    // Each tensor rank sends the tokens of its own sequences.
+    std::vector<reference::Batch> routed;
+    const std::int64_t own_sequences = c.micro / c.tensor,
+                       first = own_sequences * runner.groups().tensor().rank();
+    if (c.expert > 1)
+      for (const reference::Batch& batch : dealt(whole, c, layout.ranks, data_rank))
+        routed.push_back(sequences(batch, first, first + own_sequences));
+    const Count visits =
+        visits_of(state.parameters, model, routed, c.expert, recipes, balancing.capacity_factor);
     const auto expected = reference::train_step(state, model, micro_batches,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,

@@ -42,16 +42,13 @@ inline std::vector<StateLayout> state_layouts(const spec::ModelSpec& model, std:
   std::vector<StateLayout> out;
   for (std::int64_t data = 1; data <= most; ++data)
     for (const spec::Layout& layout : data_layouts(data)) {
-      for (std::int64_t tensor = 1; data * tensor <= most; ++tensor) try {
-          spec::check_tensor_ranks(model, tensor, 0);
-          out.push_back({layout, tensor, 1});
-        } catch (const SpecError&) {
-        }
-      for (std::int64_t expert = 2; expert <= data; ++expert) try {
-          spec::check_expert_ranks(model, expert, layout);
-          out.push_back({layout, 1, expert});
-        } catch (const SpecError&) {
-        }
+      for (std::int64_t tensor = 1; data * tensor <= most; ++tensor)
+        for (std::int64_t expert = 1; expert <= data * tensor; ++expert) try {
+            spec::check_tensor_ranks(model, tensor, 0);
+            spec::check_expert_ranks(model, expert, layout, tensor, tensor);
+            out.push_back({layout, tensor, expert});
+          } catch (const SpecError&) {
+          }
     }
   return out;
 }
@@ -71,7 +68,8 @@ inline at::Tensor state_values(const spec::Parameter& parameter, std::size_t par
 struct RankState {
   RankState(const spec::ModelSpec& model, impl::Communicator& communicator, const StateLayout& held,
             Dtype dtype, Dtype states = Dtype::f32)
-      : groups(communicator, held.layout, held.tensor, spec::kv_holders(model, held.tensor), held.expert),
+      : groups(communicator, held.layout, held.tensor, spec::kv_holders(model, held.tensor), held.expert,
+               model.experts.has_value()),
         buffers(impl::allocate(model, dtype, at::kCPU, states, held.layout, groups.shard().rank(),
                                groups.tensor_rank(), groups.expert_rank())) {}
 

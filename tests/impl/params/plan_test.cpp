@@ -114,13 +114,21 @@ RC_GTEST_PROP(MemoryPlanImpl, WithLatentAttentionTheyTakeWhatThePlanSays, ()) {
 }
 
 RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
-  Drawn drawn = draw();
+  const bool experts = *rc::gen::arbitrary<bool>();
+  Drawn drawn = experts ? draw(tests::routed_model) : draw();
   const auto t = *rc::gen::inRange<std::int64_t>(2, 5);
   drawn.model.kv_heads = *rc::gen::element<std::int64_t>(1, t);
   drawn.model.heads = t * *rc::gen::inRange<std::int64_t>(1, 3);
   drawn.model.ffn = t * *rc::gen::inRange<std::int64_t>(4, 12);
   drawn.model.qk_norm_across_heads = false;
   drawn.model.context = drawn.setting.sequence_length = 4 * t;
+  if (experts) {
+    drawn.setting.micro *= t;
+    drawn.setting.auxiliary = {.probabilities = true,
+                               .logits = *rc::gen::arbitrary<bool>(),
+                               .of_batch = *rc::gen::arbitrary<bool>()};
+    drawn.setting.capacity = *rc::gen::element(0.0, 1.5);
+  }
   drawn.setting.model = spec::tensor_model(drawn.model, t);
   drawn.setting.tensor_ranks = t;
   drawn.setting.shared_gradients = memory::shared_gradients(drawn.model, t, {});

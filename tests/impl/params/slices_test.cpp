@@ -24,9 +24,9 @@ using tests::StateLayout;
 const spec::ModelSpec dense = tests::case_model({.seed = 11, .tensor = 4, .vocab = 23});
 
 spec::ModelSpec with_biases() {
-  spec::ModelSpec model = tests::routed_model(0);
-  for (std::uint64_t seed = 1; !model.experts->router_bias || model.experts->count % 4 != 0; ++seed)
-    model = tests::routed_model(seed);
+  spec::ModelSpec model;
+  for (std::uint64_t seed = 0; !model.experts || !model.experts->router_bias; ++seed)
+    model = tests::case_model({.seed = seed, .tensor = 2, .experts = true, .expert = 4});
   return model;
 }
 const spec::ModelSpec sparse = with_biases();

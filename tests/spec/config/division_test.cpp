@@ -145,6 +145,12 @@ TEST(DivisionSpec, ExpertRanksThatDoNotDivideAreRefusedWithTheNearest) {
   EXPECT_EQ(text(3, 8),
             "placement_c13: parallel.expert = 3 does not divide the 8 data-parallel ranks; this run has 8 "
             "ranks: set parallel.expert to 2 or 4");
+  EXPECT_EQ(text(4, 16, DataParallel::replicate, 0, 2), "accepted");
+  EXPECT_EQ(
+      text(4, 64, DataParallel::replicate, 0, 2),
+      "placement_c14: parallel.tensor = 2 does not divide the 1 sequence of a micro-batch (batch.micro), of "
+      "which each tensor rank routes whole ones to experts; this run has 64 ranks (32 data-parallel ranks "
+      "of 2 tensor ranks): start 32 ranks");
   EXPECT_NE(text(4, 8, DataParallel::hybrid, 2).find("placement_c13"), std::string::npos);
   EXPECT_NE(
       text(4, 8, DataParallel::hybrid, 2).find("set parallel.shard_ranks to 1 or 4, or parallel.expert to 2"),

@@ -31,8 +31,8 @@ ModelSpec example() {
 }
 
 std::string refused(std::int64_t e, const Layout& layout, std::int64_t tensor = 1,
-                    const ModelSpec& model = example()) {
-  return tests::label_of([&] { check_expert_ranks(model, e, layout, tensor); });
+                    const ModelSpec& model = example(), std::int64_t micro = 1) {
+  return tests::label_of([&] { check_expert_ranks(model, e, layout, tensor, micro); });
 }
 
 TEST(ExpertRanksSpec, C10ToC15RefuseByName) {
@@ -45,7 +45,14 @@ TEST(ExpertRanksSpec, C10ToC15RefuseByName) {
   EXPECT_EQ(refused(4, layout_of(DataParallel::replicate, 6)), "placement_c13");
   EXPECT_EQ(refused(4, layout_of(DataParallel::hybrid, 8, 2)), "placement_c13")
       << "a group of experts lies in a shard group";
-  EXPECT_EQ(refused(2, eight, 2), "placement_c14");
+  EXPECT_EQ(refused(4, layout_of(DataParallel::replicate, 6), 2, example(), 2), "accepted")
+      << "tensor ranks are among those of a group";
+  EXPECT_EQ(refused(4, layout_of(DataParallel::hybrid, 8, 2), 2, example(), 2), "accepted");
+  for (const std::int64_t e : {1, 2}) {
+    EXPECT_EQ(refused(e, eight, 2), "placement_c14");
+    EXPECT_EQ(refused(e, eight, 2, example(), 3), "placement_c14");
+    EXPECT_EQ(refused(e, eight, 2, example(), 4), "accepted");
+  }
   EXPECT_EQ(tests::label_of([] { expert_inventory(example(), {4, 4}); }), "placement_c15");
   for (const std::int64_t e : {1, 2, 4, 8}) EXPECT_NO_THROW(check_expert_ranks(example(), e, eight));
   EXPECT_NO_THROW(check_expert_ranks(dense, 1, eight, 2));
@@ -54,6 +61,9 @@ TEST(ExpertRanksSpec, C10ToC15RefuseByName) {
 TEST(ExpertRanksSpec, FollowsTheSpecExample) {
   EXPECT_EQ(expert_layout(layout_of(DataParallel::hybrid, 8, 4), 2), (Layout{DataParallel::hybrid, 4, 2}));
   EXPECT_EQ(expert_layout(layout_of(DataParallel::zero1, 4), 4), (Layout{DataParallel::zero1, 1, 1}));
+  EXPECT_EQ(expert_layout(layout_of(DataParallel::hybrid, 4, 2), 2, 2), (Layout{DataParallel::hybrid, 4, 2}));
+  EXPECT_EQ(expert_layout(layout_of(DataParallel::replicate, 1), 2, 4),
+            (Layout{DataParallel::replicate, 2, 1}));
   for (const std::int64_t rank : {0, 1}) {
     std::set<std::int64_t> held;
     for (const Parameter& parameter : expert_inventory(example(), {2, rank}).parameters)
@@ -115,6 +125,37 @@ TEST(ExpertRanksSpec, VolumeByHand) {
       << "each of 2 choices on a rank of its own";
   EXPECT_EQ(expert_volume(example(), 1, {.visits = 107}), Volume{});
   EXPECT_EQ(expert_volume(example(), 4, {.visits = 107}).all_gather, Count(4 * 8)) << "sums of squares";
+}
+
+/// Beside tensor ranks everything but the routed experts is a tensor rank's: of each matrix a part, of
+/// routers and shared experts all, whose gradients are summed over them. A sparse layer's MLP gathers
+/// nothing.
+TEST(ExpertRanksSpec, BesideTensorRanks) {
+  EXPECT_FALSE(experts_apart(example(), 1, 1));
+  EXPECT_TRUE(experts_apart(example(), 2, 1));
+  EXPECT_TRUE(experts_apart(example(), 1, 2));
+  for (const Placement& placed : placements(example(), {2, 1})) {
+    EXPECT_LT(routed_expert(placed.whole), 0);
+    const Role role = placed.whole.role;
+    const bool split = placed.whole.matrix() && role != Role::router && role != Role::shared_gate &&
+                       role != Role::shared_up && role != Role::shared_down;
+    EXPECT_EQ(placed.holders, split ? 1 : 2) << placed.whole.name;
+    EXPECT_EQ(inventory(example()).parameters.at(placed.number).name, placed.whole.name);
+  }
+  const Partition own = partition(tensor_inventory(example(), 2), 1);
+  const TensorTraffic traffic{.tokens = 10, .accumulation = 3};
+  ModelSpec dense = example();
+  dense.experts.reset();
+  const Volume all = tensor_volume(dense, {2, 0}, partition(tensor_inventory(dense, 2), 1), 0, traffic),
+               sparse = tensor_volume(example(), {2, 0}, own, 0, traffic);
+  // Two layers without the 2 + 2 collectives of an MLP, rows of 16 entries.
+  EXPECT_EQ(all.reduce_scatter, sparse.reduce_scatter + Count(2 * 2 * 3 * 10 * 16 * 4));
+  // Of each router two losses, its entropy, what was dropped, and 8 loads.
+  EXPECT_EQ(sparse.all_reduce, all.all_reduce + Count(2 * (4 + 8) * 8));
+  TensorTraffic of_batch = traffic;
+  of_batch.balance_of_batch = true;
+  EXPECT_EQ(tensor_volume(example(), {2, 0}, own, 0, of_batch).all_reduce,
+            sparse.all_reduce + Count(3 * 2 * 8 * 8));
 }
 
 /// Experts' gradients are summed over the ranks that hold the same ones, and over no others.

@@ -120,7 +120,11 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivide) {
   EXPECT_EQ(label(model, 4, 8), "placement_c8");
   EXPECT_EQ(label(model, 1, 8), "accepted");
   model = example(), model.experts = Experts{.count = 4, .active = 2, .width = 8};
-  EXPECT_EQ(label(model, 4, 8), "placement_c9");
+  EXPECT_EQ(label(model, 4, 8), "accepted");
+  model.ffn = 98;
+  EXPECT_EQ(label(model, 4, 8), "accepted") << "no layer has a dense MLP";
+  model.experts->first_dense = 1;
+  EXPECT_EQ(label(model, 4, 8), "placement_c4");
   model = example();
   model.latent = LatentAttention{.key_value_rank = 4, .rope_dim = 2, .value_dim = 3};
   EXPECT_EQ(label(model, 4, 8), "placement_c20");

@@ -38,6 +38,26 @@ TEST(ExpertRanksCudaImpl, TrainAsTheReferenceInFp64) {
       }
 }
 
+/// Two tensor ranks, which are among those that hold experts between them.
+TEST(ExpertRanksCudaImpl, OfTensorRanksTrainAsTheReferenceInFp64) {
+  if (!tests::shared_or_own_gpus().missing.empty()) GTEST_SKIP() << tests::shared_or_own_gpus().missing;
+  for (std::int64_t expert = 1; expert <= world().size(); expert *= 2)
+    for (const DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard})
+      for (std::uint64_t seed = 0; seed < 2; ++seed) {
+        const spec::Layout layout = spec::layout_of(data, world().size() / 2);
+        LayoutCase c{.seed = 80 + seed,
+                     .micro = 2,
+                     .accumulation = static_cast<std::int64_t>(1 + seed),
+                     .ignored = tests::Ignored::some,
+                     .steps = 3,
+                     .tensor = 2,
+                     .recompute = seed == 0 ? spec::Recompute::block : spec::Recompute::none};
+        c.experts = true, c.expert = expert;
+        EXPECT_EQ(tests::difference_from_reference(c, layout, world(), device()), "")
+            << "rank " << world().rank() << ", " << tests::describe(c, layout);
+      }
+}
+
 /// Wide enough for grouped kernels and fused attention.
 spec::ModelSpec wide() {
   spec::ModelSpec model = tests::tiny_model(4);
