@@ -15,7 +15,7 @@ TensorOps::Routing TensorOps::route(const Site& site, const Operand& x, const We
                                     const Vector& bias) {
   const spec::Experts& how = *model().experts;
   // Each tensor rank routes whole sequences (placement_c14), but for validation's batches, whose routers have
-  // no losses.
+  // no losses and drop nothing.
   const std::int64_t B = context_.batch.B, groups = B % tensor_ranks() == 0 ? B / tensor_ranks() : 1;
   TORCH_CHECK(!drops() || B % tensor_ranks() == 0, "a capacity is one of a sequence");
   Routing routing = run(site, {}, [&] {

@@ -82,7 +82,7 @@ std::string bits_hash(const at::Tensor& flat) {
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
   // Data ranks hold copies: of a shard, those that have the same shard; of whole weights, all of them. Each
-  // tensor rank compares its own part of the model, and each expert rank its own experts.
+  // tensor rank compares its own part of the model. Of experts all ranks that hold the same ones have copies.
   const auto shards = [](const spec::Layout& layout) {
     return layout.shards_weights() ? layout.shard_ranks : 1;
   };

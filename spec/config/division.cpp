@@ -63,6 +63,17 @@ Numbers valid_experts(RunConfig config, const ModelSpec& model, const RunRanks& 
   return valid;
 }
 
+/// Micro-batches that hold with the degrees as they are.
+Numbers valid_micro(RunConfig config, const ModelSpec& model, const RunRanks& ranks) {
+  Numbers valid;
+  for (const std::int64_t each : divisors(config.sequences)) {
+    config.micro = each;
+    if (division_holds(config, {config.tensor_ranks, config.shard_ranks}, model, ranks))
+      valid.push_back(each);
+  }
+  return valid;
+}
+
 /// "set parallel.shard_ranks to 2, or parallel.tensor to 2, or start 16 ranks".
 std::string nearest_ways(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
   const Degrees asked{config.tensor_ranks, config.shard_ranks};
@@ -75,6 +86,8 @@ std::string nearest_ways(const RunConfig& config, const ModelSpec& model, const 
   std::string text;
   const auto add = [&](const std::string& way) { text += (text.empty() ? "" : ", or ") + way; };
   const auto set = [&](const std::string& setting) { add((text.empty() ? "set " : "") + setting); };
+  if (const Numbers micro = valid_micro(config, model, ranks); config.micro > 0 && !micro.empty())
+    set("batch.micro to " + nearest_of(micro, config.micro));
   const std::int64_t shard_ranks =
       asked.shard_ranks > 0 ? asked.shard_ranks : std::max<std::int64_t>(1, ranks.per_host / asked.tensor);
   if (!shards.empty()) set("parallel.shard_ranks to " + nearest_of(shards, shard_ranks));

@@ -131,9 +131,7 @@ struct RunConfig {
 /// Tokens of a forward pass are a multiple of it: tensor ranks hold equal parts of them, and FP8 GEMMs take
 /// no others.
 constexpr std::int64_t token_unit(const RunConfig& config) {
-  // A capacity is one of a sequence: tensor ranks route whole ones.
-  const std::int64_t rows = config.capacity > 0 && config.tensor_ranks > 1 ? config.sequence_length : 1;
-  return std::lcm(config.tensor_ranks * rows, quantise::extent_unit(config.linear));
+  return std::lcm(config.tensor_ranks, quantise::extent_unit(config.linear));
 }
 
 /// The batch of each step.

@@ -4,6 +4,7 @@
 
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/data/validation_set.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/placement.hpp"
 
 namespace assay::spec::memory {
@@ -17,7 +18,6 @@ Count peak_of(const Setting& setting) {
 }
 
 /// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
-/// Its tokens are a multiple of the tensor ranks (placement_c6), with experts its sequences (placement_c14).
 std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
   const std::int64_t sequences = setting.micro * setting.micro_batches;
   setting.recompute = recompute;
@@ -28,8 +28,8 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
   };
   std::vector<std::int64_t> candidates = divisors(sequences);
   std::erase_if(candidates, [&, asked = setting.micro](std::int64_t micro) {
-    return micro >= asked || micro * setting.sequence_length % setting.tensor_ranks != 0 ||
-           (setting.model.experts && micro % setting.tensor_ranks != 0);
+    return micro >= asked ||
+           !tensor_ranks_divide(setting.model, micro, setting.sequence_length, setting.tensor_ranks);
   });
   const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
                                            [&](std::int64_t micro) { return peak(micro) <= capacity; });

@@ -2,6 +2,7 @@
 
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/memory/layouts_that_fit.hpp"
+#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/placement.hpp"
 
 namespace assay::spec::memory {
@@ -9,14 +10,15 @@ namespace assay::spec::memory {
 namespace {
 
 /// The setting of a rank of another division, with the asked micro-batch or the largest below it that divides
-/// what the rank reads, and whose tokens the tensor ranks divide; nothing where there is none.
+/// what the rank reads, and which the tensor ranks may split; nothing where there is none.
 std::optional<Setting> divided_setting(const Setting& asked, const ModelSpec& model, const Layout& layout,
                                        std::int64_t tensor_ranks) {
   const std::int64_t sequences = asked.micro * asked.micro_batches * asked.layout.ranks / layout.ranks;
   Setting other = asked;
   other.micro = 0;
   for (const std::int64_t micro : divisors(sequences))
-    if (micro <= asked.micro && micro * asked.sequence_length % tensor_ranks == 0) other.micro = micro;
+    if (micro <= asked.micro && tensor_ranks_divide(model, micro, asked.sequence_length, tensor_ranks))
+      other.micro = micro;
   if (other.micro == 0) return {};
   other.micro_batches = sequences / other.micro;
   other.model = tensor_model(model, tensor_ranks);

@@ -54,6 +54,11 @@ void check_expert_ranks(const ModelSpec& model, std::int64_t e, const Layout& la
   });
 }
 
+bool tensor_ranks_divide(const ModelSpec& model, std::int64_t micro, std::int64_t sequence_length,
+                         std::int64_t tensor_ranks) {
+  return (model.experts ? micro : micro * sequence_length) % tensor_ranks == 0;
+}
+
 bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks) {
   return model.experts && (expert_ranks > 1 || tensor_ranks > 1);
 }

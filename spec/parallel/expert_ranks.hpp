@@ -22,6 +22,11 @@ struct ExpertRank {
 void check_expert_ranks(const ModelSpec& model, std::int64_t ranks, const Layout& layout,
                         std::int64_t tensor_ranks = 1, std::int64_t micro = 1);
 
+/// Whether tensor ranks may split a micro-batch: its tokens in equal parts (placement_c6), with experts its
+/// sequences (placement_c14).
+bool tensor_ranks_divide(const ModelSpec& model, std::int64_t micro, std::int64_t sequence_length,
+                         std::int64_t tensor_ranks);
+
 /// Whether routed experts are laid out apart from everything else: where several ranks hold them between
 /// them, and where tensor ranks split everything else.
 bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks);

@@ -62,7 +62,7 @@ ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {
   ModelSpec own = model;
   own.heads = model.heads / ranks;
   own.kv_heads = std::max<std::int64_t>(1, model.kv_heads / ranks);
-  own.ffn = model.ffn / ranks;
+  if (model.sparse_layers() < model.layers) own.ffn = model.ffn / ranks;  // else no layer has it
   own.vocab = divided_up(model.vocab, ranks);
   return own;
 }

@@ -28,8 +28,8 @@ struct StepVolume {
   Volume replica;       ///< ranks that hold the same shard
   Volume world;         ///< all data ranks: the loss
   Volume tensor;        ///< the tensor ranks of a data rank (tensor_volume)
-  Volume experts;       ///< data ranks that hold the same experts (expert_data_volume)
-  Volume expert_group;  ///< neighbouring data ranks that hold all experts between them (expert_volume)
+  Volume experts;       ///< ranks that hold the same experts (expert_data_volume)
+  Volume expert_group;  ///< neighbouring ranks that hold all experts between them (expert_volume)
   bool operator==(const StepVolume&) const = default;
 };
 
@@ -76,7 +76,7 @@ struct TensorTraffic {
 Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
                      std::int64_t shard_rank, const TensorTraffic& traffic);
 
-/// Of one step, over the data ranks that hold the same experts, for what sums and gathers those: `partition`
+/// Of one step, over the ranks that hold the same experts, for what sums and gathers those: `partition`
 /// is of expert_inventory over the shard ranks of expert_layout. Errors: as step_volume.
 Volume expert_data_volume(const Layout& expert_layout, const Partition& partition,
                           const StepTraffic& traffic);

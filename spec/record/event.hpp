@@ -92,7 +92,7 @@ struct RunStart {
       planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
   std::optional<std::string> attention;  ///< the kernel that computes it: "loops", "math", "cudnn", "flash"
   std::optional<std::int64_t> tensor_ranks;  ///< of which each data rank is made, where several
-  std::optional<std::int64_t> expert_ranks;  ///< data ranks that hold the experts between them, where several
+  std::optional<std::int64_t> expert_ranks;  ///< that hold the experts between them, where several
   std::optional<std::string> linear;         ///< what linears of blocks compute in, where that is FP8
   std::optional<bool> deterministic;  ///< whether the run, repeated on this machine, gives the same bits
   Data data;

@@ -8,7 +8,7 @@
 
 namespace assay::impl {
 
-/// Two layouts as one: that of a rank's routed experts, over the data ranks that hold the same experts, and
+/// Two layouts as one: that of a rank's routed experts, over the ranks that hold the same experts, and
 /// that of everything else, over all data ranks (spec/parallel/expert_ranks.md). Each has blocks of its own;
 /// a block's fields are put together here.
 class ExpertParameters final : public ParameterLayout {

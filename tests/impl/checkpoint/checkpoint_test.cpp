@@ -412,7 +412,7 @@ TEST_F(CheckpointImpl, KillAtARandomMomentNeverLosesTheLastCommittedOne) {
   at::set_num_threads(1);  // a forked child has no thread pool
   // How many kills fall into a save depends on how fast the machine writes: trials go on until enough did.
   int killed_while_saving = 0, trial = 0;
-  for (; killed_while_saving < 25 && trial < 1000; ++trial) {
+  for (; trial < 100 || (killed_while_saving < 25 && trial < 1000); ++trial) {
     const std::string run = directory_ + "/" + std::to_string(trial);
     const spec::random::Stream stream(static_cast<std::uint64_t>(trial), spec::random::Site::test, 9);
     int committed[2];

@@ -263,6 +263,24 @@ TEST(MemoryLimitsImpl, TensorRanksAreOfferedWhereTheModelAllowsThemAndThePlanFit
       std::string::npos);
 }
 
+/// Each tensor rank routes whole sequences to experts: of a micro-batch of one there is nothing to split.
+TEST(MemoryLimitsImpl, TensorRanksAreOfferedBesideExpertsWhereTheyDivideAMicroBatch) {
+  const at::Device gpu(at::kCUDA, 0);
+  spec::RunConfig config = llama_on_four();
+  config.model = "moe-4b", config.sequences = 16, config.data_parallel = spec::DataParallel::shard;
+  config.sequence_length = 8192;
+  const spec::ModelSpec model = spec::find_model(config.model);
+  const MachineMemory machine{.device = 80 * gigabyte, .host = host, .ranks = 4, .ranks_per_host = 4};
+  const auto offered = [&](std::int64_t micro) {
+    config.micro = micro;
+    return divisions_with_less(memory_plan(config, model, spec::batch_of(16, micro, 4), gpu), config, model,
+                               machine);
+  };
+  EXPECT_EQ(offered(1).find("parallel.tensor"), std::string::npos) << offered(1);
+  EXPECT_NE(offered(2).find("parallel.tensor=2"), std::string::npos) << offered(2);
+  EXPECT_EQ(offered(2).find("parallel.tensor=4"), std::string::npos) << offered(2);
+}
+
 TEST(MemoryLimitsImpl, OneGpuThatIsTooSmallNamesHowManyAreEnough) {
   const at::Device gpu(at::kCUDA, 0);
   spec::RunConfig config = llama_on_four();

@@ -200,6 +200,35 @@ TEST(ValidationImpl, TensorRanksGiveTheSameLoss) {
   }
 }
 
+// They route what rows they have to experts, parts of a sequence as well: two ranks the halves of 3 sequences.
+TEST(ValidationImpl, TensorRanksBesideExpertsGiveTheSameLoss) {
+  const std::int64_t t = world().size();
+  for (std::uint64_t seed = 40; seed < 44; ++seed) {
+    spec::ModelSpec model = tests::routed_model(seed);
+    model.kv_heads = t, model.heads = t * static_cast<std::int64_t>(1 + seed % 2), model.ffn = 3 * t;
+    model.vocab = std::max(model.vocab, t + 1), model.context = std::max<std::int64_t>(model.context, tokens);
+    model.qk_norm_across_heads = false;
+    model.experts->count = t * model.experts->groups * 2;
+    model.experts->active = std::min(model.experts->active, model.experts->count / model.experts->groups);
+    spec::RunConfig config = config_of(seed);
+    config.eval_sequences = 3, config.micro = 4;
+    config.capacity = seed % 2 == 0 ? 0 : 1;
+    const auto alone = make_self_communicator();
+    Case one(config, model, *alone);
+    const ValidationLoss wanted = one.trainer.validate(one.set);
+    config.tensor_ranks = t;
+    for (const std::int64_t expert : {std::int64_t{1}, t}) {
+      config.expert_ranks = expert;
+      Case c(config, model, world());
+      EXPECT_EQ(c.set.batch(), t < 4 ? 3 : 4);
+      const ValidationLoss loss = c.trainer.validate(c.set);
+      EXPECT_EQ(loss.valid_tokens, wanted.valid_tokens);
+      EXPECT_NEAR(loss.sum, wanted.sum, 1e-12 * wanted.sum)
+          << tests::describe(model) << " seed " << seed << ", experts over " << expert;
+    }
+  }
+}
+
 std::string bits_of(const at::Tensor& tensor) {
   const at::Tensor here = tensor.cpu().contiguous();
   return {static_cast<const char*>(here.const_data_ptr()), here.nbytes()};

@@ -146,6 +146,18 @@ TEST(DivisionSpec, ExpertRanksThatDoNotDivideAreRefusedWithTheNearest) {
             "placement_c13: parallel.expert = 3 does not divide the 8 data-parallel ranks; this run has 8 "
             "ranks: set parallel.expert to 2 or 4");
   EXPECT_EQ(text(4, 16, DataParallel::replicate, 0, 2), "accepted");
+  RunConfig halves = asked(2);
+  halves.micro = 1;
+  try {
+    divide(halves, model, {8, 8});
+    FAIL();
+  } catch (const SpecError& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "placement_c14: parallel.tensor = 2 does not divide the 1 sequence of a micro-batch "
+        "(batch.micro), of which each tensor rank routes whole ones to experts; this run has 8 ranks "
+        "(4 data-parallel ranks of 2 tensor ranks): set batch.micro to 2, or parallel.tensor to 1");
+  }
   EXPECT_EQ(
       text(4, 64, DataParallel::replicate, 0, 2),
       "placement_c14: parallel.tensor = 2 does not divide the 1 sequence of a micro-batch (batch.micro), of "
