@@ -333,7 +333,7 @@ StepResult Trainer::run_and_count(const StepInput& input) {
   const bool documents_differ = spec::has_documents(config_);
   if (executed_flops_ && !documents_differ && config_.capacity == 0) return executor_.run(input, actions_);
   const metrics::FlopCounter counter;
-  const StepResult result = executor_.run(input, actions_);
+  StepResult result = executor_.run(input, actions_);
   const at::Tensor executed = at::full(
       {1}, counter.measured().total().to_double() - not_executed(counter.measured(), result), at::kDouble);
   communicator_.all_reduce_sum(executed);

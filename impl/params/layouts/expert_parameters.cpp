@@ -1,5 +1,7 @@
 #include "impl/params/layouts/expert_parameters.hpp"
 
+#include <ATen/ATen.h>
+
 #include <utility>
 
 #include "impl/params/parameter_buffers.hpp"

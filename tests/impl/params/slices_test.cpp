@@ -148,10 +148,10 @@ TEST(SlicesImpl, OnlyRanksThatSeeTheFolderWrite) {
 TEST(SlicesImpl, WhatIsPutIsWhatIsHeld) {
   for (const spec::ModelSpec* model : {&dense, &sparse})
     for (const StateLayout& layout : tests::state_layouts(*model, 4))
-      for (const auto& [dtype, states] :
+      for (const auto& kind :
            {std::pair{Dtype::f64, Dtype::f32}, {Dtype::bf16, Dtype::f32}, {Dtype::bf16, Dtype::bf16}})
         tests::on_thread_ranks(layout.ranks(), [&](Communicator& communicator) {
-          RankState state(*model, communicator, layout, dtype, states);
+          RankState state(*model, communicator, layout, kind.first, kind.second);
           state.fill(3);
           EXPECT_EQ(state.first_other(3), "") << layout.name();
           EXPECT_NE(state.first_other(4), "") << layout.name();

@@ -200,7 +200,8 @@ TEST(ValidationImpl, TensorRanksGiveTheSameLoss) {
   }
 }
 
-// They route what rows they have to experts, parts of a sequence as well: two ranks the halves of 3 sequences.
+// They route what rows they have to experts, parts of a sequence as well: two ranks the halves of 3
+// sequences.
 TEST(ValidationImpl, TensorRanksBesideExpertsGiveTheSameLoss) {
   const std::int64_t t = world().size();
   for (std::uint64_t seed = 40; seed < 44; ++seed) {
