@@ -20,8 +20,7 @@ std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype) {
 std::optional<double> peak_of(const spec::GpuMatch& gpu, Dtype dtype, const spec::ModelSpec& model,
                               std::int64_t sequence_length, const spec::LinearPrecision& linear) {
   return spec::dense_peak(
-      gpu, spec::exact_flops_by_precision(model, sequence_length, precision_of(gpu, dtype), linear.recipe,
-                                          linear.unquantised_layers()));
+      gpu, spec::exact_flops_by_precision(model, sequence_length, precision_of(gpu, dtype), linear));
 }
 
 std::string name_of(at::Device device) {

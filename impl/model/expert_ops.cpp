@@ -65,15 +65,25 @@ at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor
 
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                      const Routing& routing) {
-  return run(site, {},
-             [&] { return grouped_linear::forward(x.value, weight.matrix.values(), routing.rows().ends); });
+  const at::Tensor& ends = routing.rows().ends;
+  if (weight.at_gemm == spec::quantise::Recipe::none)
+    return run(site, {}, [&] { return grouped_linear::forward(x.value, weight.matrix.values(), ends); });
+  const quantise::Quantised
+      rows = quantised(site, x.value, weight.at_gemm, spec::quantise::Role::activation, ReadBy::forward).rows,
+      twin = weight_twin(site, weight.as_read(), ReadBy::forward);
+  return run(site, {}, [&] { return grouped_linear::forward(rows, twin, ends, context_.compute); });
 }
 
 at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                              const Routing& routing) {
-  return run(site, {}, [&] {
-    return grouped_linear::backward_input(dy.value, weight.matrix.values(), routing.rows().ends);
-  });
+  const at::Tensor& ends = routing.rows().ends;
+  if (weight.at_gemm == spec::quantise::Recipe::none)
+    return run(site, {},
+               [&] { return grouped_linear::backward_input(dy.value, weight.matrix.values(), ends); });
+  const quantise::Quantised
+      rows = quantised(site, dy.value, weight.at_gemm, spec::quantise::Role::gradient, ReadBy::forward).rows,
+      twin = weight_twin(site, weight.as_read(), ReadBy::weight_gradient);
+  return run(site, {}, [&] { return grouped_linear::backward_input(rows, twin, ends, context_.compute); });
 }
 
 void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

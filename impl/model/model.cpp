@@ -102,7 +102,7 @@ void Model::quantise_weights() {
   for (std::int64_t block = 1; block <= model_.layers; ++block) {
     const Recipe recipe = linear_.of(block, model_.layers);
     if (recipe == Recipe::none) continue;
-    twins_.of(block, parameters_.acquire(block, Weights::values).decoder, recipe);
+    twins_.of(block, parameters_.acquire(block, Weights::values).decoder, recipe, linear_.experts);
     parameters_.release(block);
   }
 }

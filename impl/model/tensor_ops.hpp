@@ -72,7 +72,10 @@ class TensorOps {
     WeightMatrix matrix;                                           ///< [out, in]
     spec::quantise::Recipe recipe = spec::quantise::Recipe::none;  ///< of the GEMMs that read it
     quantise::Twins twins = {};  ///< where they are kept; of gathered codes, those
+    /// Of GEMMs that read values and cast them themselves.
+    spec::quantise::Recipe at_gemm = spec::quantise::Recipe::none;
     bool defined() const { return matrix.defined(); }
+    Weight as_read() const { return {matrix, at_gemm, twins}; }
   };
   using Vector = at::Tensor;
   /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.

@@ -221,7 +221,7 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
                    const spec::ModelSpec& model, const Batch& batch, Recipe recipe,
-                   std::optional<double> capacity_factor) {
+                   std::optional<double> capacity_factor, Recipe of_experts) {
   const Weights<S> weight(parameters, layer);
 
   Forward<S> s;
@@ -238,7 +238,8 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
   if (model.sparse(layer)) {
-    s.experts = experts::forward(s.post_attention_norm.y, parameters, layer, model, capacity_factor);
+    s.experts =
+        experts::forward(s.post_attention_norm.y, parameters, layer, model, capacity_factor, of_experts);
     s.y = sum(s.middle, s.experts.y);
     return s;
   }
@@ -253,12 +254,12 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
                    const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients, Recipe recipe,
-                   const experts::Upstream<S>& auxiliary) {
+                   const experts::Upstream<S>& auxiliary, Recipe of_experts) {
   const Weights<S> weight(parameters, layer);
   Gradients<S> of_block(gradients, layer);
   const Tensor<S> dnormed = model.sparse(layer)
                                 ? experts::backward(dy, auxiliary, saved.experts, saved.post_attention_norm.y,
-                                                    parameters, layer, model, gradients)
+                                                    parameters, layer, model, gradients, of_experts)
                                 : mlp_backward(dy, saved, weight, model, of_block, recipe);
   const auto norm = rms_norm::backward(dnormed, saved.middle, weight("post_attention_layernorm"),
                                        saved.post_attention_norm.rstd);
@@ -268,14 +269,15 @@ Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameter
 }
 
 template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>);
+                                 const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>, Recipe);
 template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>);
+                                  const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>,
+                                  Recipe);
 template Tensor<double> backward(const Tensor<double>&, const Forward<double>&, const Parameters<double>&,
                                  Index, const spec::ModelSpec&, const Batch&, Parameters<double>&, Recipe,
-                                 const experts::Upstream<double>&);
+                                 const experts::Upstream<double>&, Recipe);
 template Tensor<Counted> backward(const Tensor<Counted>&, const Forward<Counted>&, const Parameters<Counted>&,
                                   Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&, Recipe,
-                                  const experts::Upstream<Counted>&);
+                                  const experts::Upstream<Counted>&, Recipe);
 
 }  // namespace assay::reference::block

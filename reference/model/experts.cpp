@@ -64,11 +64,26 @@ template <class S>
 Tensor<S> by_rows(const Tensor<S>& x) {
   return x.reshaped({x.size() / x.extent(-1), x.extent(-1)});
 }
+/// The rows of x [R, C] times the weights [N, A] of their choices.
+template <class S>
+Tensor<S> times_weights(Tensor<S> x, const Tensor<S>& weights, const permute::Plan& plan) {
+  for (Index n = 0; n < plan.N; ++n)
+    for (Index a = 0; a < plan.A; ++a)
+      if (const Index r = plan.rows[static_cast<std::size_t>(n * plan.A + a)]; r >= 0)
+        for (Index c = 0; c < x.extent(1); ++c) x(r, c) = x(r, c) * weights(n, a);
+  return x;
+}
+template <class S>
+Tensor<S> ones(const Tensor<S>& like) {
+  Tensor<S> out(like.shape());
+  for (Index i = 0; i < out.size(); ++i) out[i] = 1;
+  return out;
+}
 }  // namespace
 
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, std::optional<double> capacity_factor) {
+                   const spec::ModelSpec& model, std::optional<double> capacity_factor, Recipe recipe) {
   const spec::Experts& e = *model.experts;
   const Weights<S> weights(parameters, layer, model);
   const auto activation = spec::swiglu::activation_of(model.mlp);
@@ -79,12 +94,18 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   const Index sequences = x.rank() > 2 ? x.extent(0) : 1;
   s.plan = permute::plan(s.router.chosen, tokens.extent(0), e.active, e.count, capacity_factor, sequences);
   s.rows = permute::forward(tokens, s.plan);
-  const Tensor<S> gate_up = grouped_linear::forward(s.rows, weights.of_experts(into), s.plan.offsets);
+  const Tensor<S> gate_up = grouped_linear::forward(s.rows, weights.of_experts(into), s.plan.offsets, recipe);
   s.gate = columns(gate_up, 0, e.width);
   s.up = columns(gate_up, e.width, e.width);
   s.activated = swiglu::forward(s.gate, s.up, activation);
-  s.down = grouped_linear::forward(s.activated, weights.of_experts(out_of), s.plan.offsets);
-  s.y = permute::unpermute(s.down, s.router.weights, s.plan);
+  if (recipe == Recipe::none) {
+    s.down = grouped_linear::forward(s.activated, weights.of_experts(out_of), s.plan.offsets);
+    s.y = permute::unpermute(s.down, s.router.weights, s.plan);
+  } else {
+    s.weighted = times_weights(s.activated, s.router.weights, s.plan);
+    s.down = grouped_linear::forward(s.weighted, weights.of_experts(out_of), s.plan.offsets, recipe);
+    s.y = permute::unpermute(s.down, ones(s.router.weights), s.plan);
+  }
   if (e.shared_width > 0) {
     s.shared = shared_expert::forward(tokens, s.y, weights.shared(), activation);
     s.y = s.shared.y;
@@ -96,18 +117,30 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Upstream<S>& auxiliary, const Forward<S>& s, const Tensor<S>& x,
                    const Parameters<S>& parameters, Index layer, const spec::ModelSpec& model,
-                   Parameters<S>& gradients) {
+                   Parameters<S>& gradients, Recipe recipe) {
   const spec::Experts& e = *model.experts;
   const Weights<S> weights(parameters, layer, model);
   const auto activation = spec::swiglu::activation_of(model.mlp);
   const Tensor<S> tokens = by_rows(x), dtokens = by_rows(dy);
 
-  const auto routed = permute::unpermute_backward(dtokens, s.down, s.router.weights, s.plan);
-  const auto down =
-      grouped_linear::backward(routed.dz, s.activated, weights.of_experts(out_of), s.plan.offsets);
+  const bool exact = recipe == Recipe::none;
+  auto routed =
+      permute::unpermute_backward(dtokens, s.down, exact ? s.router.weights : ones(s.router.weights), s.plan);
+  auto down = grouped_linear::backward(routed.dz, exact ? s.activated : s.weighted,
+                                       weights.of_experts(out_of), s.plan.offsets, recipe);
+  if (!exact) {
+    for (Index n = 0; n < s.plan.N; ++n)
+      for (Index a = 0; a < s.plan.A; ++a) {
+        routed.dweights(n, a) = 0;
+        if (const Index r = s.plan.rows[static_cast<std::size_t>(n * s.plan.A + a)]; r >= 0)
+          for (Index c = 0; c < e.width; ++c) routed.dweights(n, a) += down.dx(r, c) * s.activated(r, c);
+      }
+    down.dx = times_weights(down.dx, s.router.weights, s.plan);
+  }
   const auto gated = swiglu::backward(down.dx, s.gate, s.up, activation);
   const Tensor<S> dgate_up = beside<S>({gated.dgate, gated.dup}, 1);
-  const auto gate_up = grouped_linear::backward(dgate_up, s.rows, weights.of_experts(into), s.plan.offsets);
+  const auto gate_up =
+      grouped_linear::backward(dgate_up, s.rows, weights.of_experts(into), s.plan.offsets, recipe);
   add_of_experts(down.dweights, out_of, weights, gradients);
   add_of_experts(gate_up.dweights, into, weights, gradients);
 
@@ -128,14 +161,14 @@ Tensor<S> backward(const Tensor<S>& dy, const Upstream<S>& auxiliary, const Forw
 }
 
 template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, std::optional<double>);
+                                 const spec::ModelSpec&, std::optional<double>, Recipe);
 template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, std::optional<double>);
+                                  const spec::ModelSpec&, std::optional<double>, Recipe);
 template Tensor<double> backward(const Tensor<double>&, const Upstream<double>&, const Forward<double>&,
                                  const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, Parameters<double>&);
+                                 const spec::ModelSpec&, Parameters<double>&, Recipe);
 template Tensor<Counted> backward(const Tensor<Counted>&, const Upstream<Counted>&, const Forward<Counted>&,
                                   const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, Parameters<Counted>&);
+                                  const spec::ModelSpec&, Parameters<Counted>&, Recipe);
 
 }  // namespace assay::reference::experts

@@ -24,8 +24,8 @@ Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model
   Tensor<S> x =
       embedding::forward(parameters.at(embedding_name), batch.ids).reshaped({batch.B, batch.T, model.width});
   for (Index layer = 0; layer < model.layers; ++layer) {
-    out.blocks.push_back(
-        block::forward(x, parameters, layer, model, batch, recipes.at(layer), capacity_factor));
+    out.blocks.push_back(block::forward(x, parameters, layer, model, batch, recipes.at(layer),
+                                        capacity_factor, recipes.of_experts(layer)));
     x = out.blocks.back().y;
   }
   out.final_norm = rms_norm::forward(x, parameters.at(final_norm_name), model.norm_eps);
@@ -54,7 +54,8 @@ Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters,
     dx = block::backward(
         dx, saved.blocks[static_cast<std::size_t>(layer)], parameters, layer, model, batch, gradients,
         recipes.at(layer),
-        auxiliary.empty() ? experts::Upstream<S>{} : auxiliary.at(static_cast<std::size_t>(layer)));
+        auxiliary.empty() ? experts::Upstream<S>{} : auxiliary.at(static_cast<std::size_t>(layer)),
+        recipes.of_experts(layer));
   add_gradient(gradients, embedding_name, embedding::backward(dx, batch.ids, model.vocab));
   return gradients;
 }

@@ -22,9 +22,16 @@ void for_each_row(const Ids& offsets, const Body& body) {
 }
 }  // namespace
 
+using quantise::Along;
+using quantise::read_by_gemm;
+using quantise::Role;
+
 template <class S>
-Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weights, const Ids& offsets) {
-  const auto shape = checked(x, weights, offsets);
+Tensor<S> forward(const Tensor<S>& x_exact, const Tensor<S>& weights_exact, const Ids& offsets,
+                  Recipe recipe) {
+  const auto shape = checked(x_exact, weights_exact, offsets);
+  const Tensor<S> x = read_by_gemm(x_exact, recipe, Role::activation, Along::last),
+                  weights = read_by_gemm(weights_exact, recipe, Role::weight, Along::last);
   Tensor<S> y({shape.R, shape.out});
   for_each_row(offsets, [&](Index e, Index r) {
     for (Index o = 0; o < shape.out; ++o)
@@ -34,25 +41,28 @@ Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weights, const Ids& offse
 }
 
 template <class S>
-Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weights, const Ids& offsets) {
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weights, const Ids& offsets,
+                     Recipe recipe) {
   const auto shape = checked(x, weights, offsets);
   spec::grouped_linear::check_upstream(shape, dy.size());
+  const Tensor<S> dy_o = read_by_gemm(dy, recipe, Role::gradient, Along::last),
+                  weights_o = read_by_gemm(weights, recipe, Role::weight, Along::last);
   Backward<S> gradient{Tensor<S>(x.shape()), Tensor<S>(weights.shape())};
   for_each_row(offsets, [&](Index e, Index r) {
     for (Index o = 0; o < shape.out; ++o)
       for (Index i = 0; i < shape.in; ++i) {
-        gradient.dx(r, i) += dy(r, o) * weights(e, o, i);
+        gradient.dx(r, i) += dy_o(r, o) * weights_o(e, o, i);
         gradient.dweights(e, o, i) += dy(r, o) * x(r, i);
       }
   });
   return gradient;
 }
 
-template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&, const Ids&);
-template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, const Ids&);
+template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&, const Ids&, Recipe);
+template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, const Ids&, Recipe);
 template Backward<double> backward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                   const Ids&);
+                                   const Ids&, Recipe);
 template Backward<Counted> backward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&,
-                                    const Ids&);
+                                    const Ids&, Recipe);
 
 }  // namespace assay::reference::grouped_linear

@@ -82,7 +82,7 @@ std::optional<double> peak_of_mix(const Evidence& e) {
     const LinearPrecision linear = linear_precision(config, *e.model);
     return spec::dense_peak(
         e.gpu, exact_flops_by_precision(*e.model, static_cast<std::int64_t>(e.sequence_length->middle()),
-                                        e.precision, linear.recipe, linear.unquantised_layers()));
+                                        e.precision, linear));
   } catch (const SpecError&) {
     return std::nullopt;  // a recipe or a layer that no run has
   }

@@ -171,6 +171,8 @@ LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model
   }
   std::sort(out.unquantised.begin(), out.unquantised.end());
   out.unquantised.erase(std::unique(out.unquantised.begin(), out.unquantised.end()), out.unquantised.end());
+  out.experts = config.linear == quantise::Recipe::fp8_tensor && model.experts &&
+                model.experts->width >= least_fp8_expert;
   return out;
 }
 

@@ -437,9 +437,10 @@ void add_machine_and_run(std::vector<Key>& all) {
        {"fp8_tensor", quantise::Recipe::fp8_tensor},
        {"fp8_block", quantise::Recipe::fp8_block},
        {"mxfp8", quantise::Recipe::mxfp8}},
-      "What the GEMMs of the blocks' linears read, but for experts: bf16: compute.dtype, "
+      "What the GEMMs of the blocks' linears read: bf16: compute.dtype, "
       "whatever that is; FP8 with one scale a "
-      "tensor (activations and weights E4M3, gradients E5M2), with 1 x "
+      "tensor (activations and weights E4M3, gradients E5M2; experts of 2,048 and wider too, but for their "
+      "weights' gradients, in no other recipe), with 1 x "
       "128 and 128 x 128 blocks (all E4M3), or "
       "MXFP8's 1 x 32 (all E4M3)"));
   all.push_back(when("compute.linear is not \"bf16\"", quantises,

@@ -33,11 +33,10 @@ std::optional<double> rate_at_peak(const FlopsByPrecision& flops, const PeakOf& 
 }  // namespace
 
 FlopsByPrecision exact_flops_by_precision(const ModelSpec& m, std::int64_t sequence_length, Precision compute,
-                                          quantise::Recipe recipe,
-                                          std::span<const std::int64_t> unquantised) {
+                                          const LinearPrecision& linear) {
   const FlopBreakdown exact = exact_flops(m, sequence_length);
   std::set<std::int64_t> left_out;
-  for (const std::int64_t layer : unquantised) {
+  for (const std::int64_t layer : linear.unquantised_layers()) {
     // by_precision_c1
     require(layer >= 0 && layer < m.layers && left_out.insert(layer).second, "by_precision_c1", [&] {
       return "unquantised layer " + std::to_string(layer) + " of a model with layers 0 to " +
@@ -50,11 +49,14 @@ FlopsByPrecision exact_flops_by_precision(const ModelSpec& m, std::int64_t seque
 
   using enum FlopComponent;
   Count quantised;
-  if (recipe != quantise::Recipe::none) {
+  if (linear.recipe != quantise::Recipe::none) {
     for (const FlopComponent component : {qkv, latent_projections, attention_output})
       quantised += part(exact.of(component), m.layers, layers);
     for (const FlopComponent component : {gate_up, down})
       quantised += part(exact.of(component), m.layers - m.sparse_layers(), dense);
+    if (linear.experts)
+      quantised +=
+          2 * part(exact.of(routed_experts), m.sparse_layers(), layers - dense).divided_exactly_by(3);
   }
   FlopsByPrecision out;
   const auto add = [&](Precision precision, const Count& count) {

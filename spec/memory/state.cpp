@@ -40,7 +40,11 @@ void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
   };
   for (std::int64_t block = 1; block <= s.model.layers; ++block) {
     if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
-    for (const auto& [out, in] : block_linears(s.model, block - 1)) {
+    std::vector<std::array<std::int64_t, 2>> linears = block_linears(s.model, block - 1);
+    if (s.linear.experts && s.model.sparse(block - 1))
+      for (const auto& [out, in] : expert_linears(s.model))  // a rank's experts are one matrix
+        linears.push_back({s.model.experts->count / s.expert_ranks * out, in});
+    for (const auto& [out, in] : linears) {
       twin(out, in, true);
       twin(in, out, scaling != quantise::Scaling::tensor);  // which both orientations share
     }

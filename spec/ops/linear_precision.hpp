@@ -23,16 +23,27 @@ constexpr std::int64_t extent_unit(Recipe recipe) {
 /// `use`: the orientation that a GEMM reads, before each GEMM.
 enum class QuantiseWeights { step, use };
 
+/// Routed experts as narrow as this gain from FP8; a narrower one's casts cost what its GEMMs save (measured
+/// on Hopper, docs/decisions/0026-experts-in-fp8.md). [entries of an expert's gated activation]
+inline constexpr std::int64_t least_fp8_expert = 2048;
+
 struct LinearPrecision {
   quantise::Recipe recipe = quantise::Recipe::none;
   std::vector<std::int64_t> unquantised = {};  ///< decoder blocks, from 1, that compute in the compute type
   QuantiseWeights weights = QuantiseWeights::use;
+  /// Whether routed experts compute their outputs and the gradients of their inputs in `recipe`, which is
+  /// fp8_tensor. Gradients of their weights are computed from values.
+  bool experts = false;
 
   /// Of the block linears of block `block`: 0 embedding, 1..L decoder, L+1 head.
   quantise::Recipe of(std::int64_t block, std::int64_t layers) const {
     const bool quantised = block >= 1 && block <= layers &&
                            std::find(unquantised.begin(), unquantised.end(), block) == unquantised.end();
     return quantised ? recipe : quantise::Recipe::none;
+  }
+  /// Of the routed experts of block `block`.
+  quantise::Recipe of_experts(std::int64_t block, std::int64_t layers) const {
+    return experts ? of(block, layers) : quantise::Recipe::none;
   }
   /// Whether a layout that gathers blocks may bring the codes of their linears instead of the values
   /// (spec/parallel/gathered_codes.hpp).
@@ -59,6 +70,7 @@ inline std::string describe(const LinearPrecision& linear, bool codes = false) {
   };
   std::string text = std::string(to_string(linear.recipe)) + ": activations " + format(Role::activation) +
                      ", weights " + format(Role::weight) + ", gradients " + format(Role::gradient);
+  if (linear.experts) text += "; routed experts too, but for gradients of their weights";
   std::string layers;
   for (const std::int64_t layer : linear.unquantised_layers())
     layers += (layers.empty() ? "; not in layers " : ", ") + std::to_string(layer);
@@ -69,8 +81,8 @@ inline std::string describe(const LinearPrecision& linear, bool codes = false) {
 }
 
 /// [out, in] of the linears of layer `layer`, from 0, that a recipe quantises: qkv, or the projections of
-/// latent attention; output; of a dense layer gate and up, and down. Router and experts stay in the compute
-/// type.
+/// latent attention; output; of a dense layer gate and up, and down. Router and shared experts stay in the
+/// compute type, routed ones are those of `expert_linears`.
 inline std::vector<std::array<std::int64_t, 2>> block_linears(const ModelSpec& model, std::int64_t layer) {
   const std::int64_t D = model.width, E = model.head_dim, H = model.heads, F = model.ffn;
   std::vector<std::array<std::int64_t, 2>> out;
@@ -86,11 +98,19 @@ inline std::vector<std::array<std::int64_t, 2>> block_linears(const ModelSpec& m
   return out;
 }
 
+/// [out, in] of one routed expert's linears: gate and up, and down.
+inline std::vector<std::array<std::int64_t, 2>> expert_linears(const ModelSpec& model) {
+  return {{2 * model.experts->width, model.width}, {model.width, model.experts->width}};
+}
+
 /// Whether FP8 GEMMs take every block linear of `model` on N tokens. Errors: SpecError quantise_c3.
 inline void check(const LinearPrecision& linear, const ModelSpec& model, std::int64_t N) {
   if (linear.recipe == quantise::Recipe::none) return;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     for (const auto& [out, in] : block_linears(model, layer)) quantise::check(linear.recipe, N, in, out);
+  if (!linear.experts) return;
+  for (const auto& [out, in] : expert_linears(model))  // any number of rows
+    quantise::check(linear.recipe, quantise::extent_unit(linear.recipe), in, out);
 }
 
 }  // namespace assay::spec

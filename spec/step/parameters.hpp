@@ -101,6 +101,11 @@ constexpr auto linear_fields() {
   return std::array{&P::qkv,          &P::query_down, &P::query_up, &P::key_value_down,
                     &P::key_value_up, &P::output,     &P::gate_up,  &P::down};
 }
+/// Those of routed experts, in the order of `expert_linears`.
+template <class P>
+constexpr auto expert_fields() {
+  return std::array{&P::experts_gate_up, &P::experts_down};
+}
 
 /// The parameters from `first` to `last`, which stand beside each other in the flat buffer.
 struct FieldRange {

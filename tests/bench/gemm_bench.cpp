@@ -178,6 +178,34 @@ double milliseconds(double seconds, const std::function<void()>& call) {
   return best;
 }
 
+/// The GEMMs of forward and of the input's gradient in FP8, and what their casts take: of rows before each
+/// GEMM, of weights after each update (both orientations) or before each GEMM (one).
+void grouped_fp8_lines(const std::string& name, const at::Tensor& x, const at::Tensor& dy,
+                       const at::Tensor& w, const at::Tensor& ends, double tera, double seconds) {
+  using quantise::Orientation;
+  using spec::quantise::Recipe, spec::quantise::Role;
+  const auto of = [](Role role) { return spec::quantise::quantisation(Recipe::fp8_tensor, role); };
+  const auto cast = [&](const at::Tensor& values, Role role, Orientation orientation) {
+    return milliseconds(seconds, [&] { quantise::quantise(values, of(role), orientation); });
+  };
+  const quantise::Twins weights = quantise::quantise(w, of(Role::weight), Orientation::both);
+  const auto x8 = quantise::quantise(x, of(Role::activation), Orientation::rows).rows,
+             dy8 = quantise::quantise(dy, of(Role::gradient), Orientation::rows).rows;
+  const double forward = milliseconds(
+                   seconds, [&] { grouped_linear::forward(x8, weights.rows, ends, at::kBFloat16); }),
+               gradient = milliseconds(seconds, [&] {
+                 grouped_linear::backward_input(dy8, weights.columns, ends, at::kBFloat16);
+               });
+  std::printf(
+      "%-30s fp8 forward %7.3f ms %5.0f TFLOP/s, cast of rows %6.3f ms; dgrad %7.3f ms %5.0f TFLOP/s, "
+      "cast of rows %6.3f ms; weights: both %6.3f, one %6.3f and %6.3f ms\n",
+      name.c_str(), forward, 1e3 * tera / forward, cast(x, Role::activation, Orientation::rows), gradient,
+      1e3 * tera / gradient, cast(dy, Role::gradient, Orientation::rows),
+      cast(w, Role::weight, Orientation::both), cast(w, Role::weight, Orientation::rows),
+      cast(w, Role::weight, Orientation::columns));
+  std::fflush(stdout);
+}
+
 void grouped_line(const Grouped& g, double seconds) {
   using grouped_linear::cuda::Part;
   for (const bool skewed : {false, true}) {
@@ -210,6 +238,8 @@ void grouped_line(const Grouped& g, double seconds) {
       line(
           "wgrad +=", [&] { return multiply(Part::weight_gradient, dy, x, ends, dw, true); },
           [&] { dw.view_as(w3).add_(at::_grouped_mm(dy.t(), x, ends)); });
+      grouped_fp8_lines(std::string(g.name) + (skewed ? " skewed" : " even") + (down ? " down" : " gate+up"),
+                        x, dy, w, ends, tera, seconds);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Grouped GEMMs by CUTLASS's persistent kernels for Hopper (TMA, warp groups that load and that multiply). A
 // first kernel writes each expert's problem from the ends of its rows: the CPU needs no expert's size. The
-// weight gradient is added to the buffer by the GEMM's own write-back, in fp32.
+// weight gradient is added to the buffer by the GEMM's own write-back, in fp32. In FP8, codes are multiplied
+// and the product of their scales, which that first kernel computes, is applied in the write-back.
 #include <cutlass/cutlass.h>
 #include <cutlass/gemm/device/gemm_universal_adapter.h>
 #include <cute/tensor.hpp>
@@ -57,8 +58,9 @@ using cute::_1;
 using cute::_128;
 using cute::_2;
 using cute::_256;
-using cute::_64;
-using Element = cutlass::bfloat16_t;
+using Bf16 = cutlass::bfloat16_t;
+using E4m3 = cutlass::float_e4m3_t;
+using E5m2 = cutlass::float_e5m2_t;
 using Row = cutlass::layout::RowMajor;
 using Column = cutlass::layout::ColumnMajor;
 using Problems = cutlass::gemm::GroupProblemShape<cute::Shape<int, int, int>>;
@@ -67,16 +69,28 @@ using Problem = Problems::UnderlyingProblemShape;
 /// Tiles of 128 x 256 by two warp groups together, or of 128 x 128 by one each, so that one multiplies while
 /// the other writes: faster where experts have few rows. Measured on H200 (docs/measurements/h200.md).
 struct Wide {
-  using Tile = cute::Shape<_128, _256, _64>;
+  template <class K>
+  using Tile = cute::Shape<_128, _256, K>;
   using Cluster = cute::Shape<_2, _1, _1>;
   using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
+  using FastFp8 = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperativeFP8FastAccum;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
 };
 struct Narrow {
-  using Tile = cute::Shape<_128, _128, _64>;
+  template <class K>
+  using Tile = cute::Shape<_128, _128, K>;
   using Cluster = cute::Shape<_1, _2, _1>;
   using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpong;
+  using FastFp8 = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpongFP8FastAccum;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong;
+};
+/// Sums of FP8 products that are moved to fp32 take twice the registers: half of Wide's tile, by both groups.
+struct Promoting {
+  template <class K>
+  using Tile = cute::Shape<_128, _128, K>;
+  using Cluster = cute::Shape<_1, _2, _1>;
+  using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
+  using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
 };
 constexpr std::int64_t narrow_rows = 2048;  ///< of an expert on average, at most
 
@@ -95,15 +109,29 @@ struct WithAddingStore<cutlass::epilogue::collective::CollectiveEpilogue<B, C, D
 enum class Kind { forward, input_gradient, weight_gradient, weight_gradient_added };
 constexpr bool of_weight(Kind kind) { return kind >= Kind::weight_gradient; }
 
+template <class C, bool fast_fp8>
+struct ScheduleOf {
+  using type = typename C::Schedule;
+};
+template <class C>
+struct ScheduleOf<C, true> {
+  using type = typename C::FastFp8;
+};
+
 /// CUTLASS's types of one kind of GEMM, result [M, N] = left [M, K] right [K, N] of each expert. `LayoutLeft`
 /// and `LayoutRight` say which axis is contiguous in memory: the last (Row) or the first (Column); results
-/// are contiguous along N. `C` says how the work is split: Wide or Narrow.
-template <Kind kind, class LayoutLeft, class LayoutRight, class Result_, class C>
+/// are contiguous along N. `C` says how the work is split: Wide or Narrow. Hopper sums FP8 products in about
+/// 14 bits: forward does so throughout, gradients move their sums to fp32 every 128 products.
+template <Kind kind, class Left_, class LayoutLeft, class Right_, class LayoutRight, class Result_, class C>
 struct Kernels {
+  using Left = Left_;
+  using Right = Right_;
   using Result = Result_;
-  using Tile = typename C::Tile;
+  static constexpr bool fp8 = sizeof(Left) == 1;
+  using Tile = typename C::template Tile<cute::Int<128 / sizeof(Left)>>;
   using Cluster = typename C::Cluster;
-  static constexpr int aligned = 128 / cutlass::sizeof_bits<Element>::value;
+  using Schedule = typename ScheduleOf<C, fp8 && kind == Kind::forward>::type;
+  static constexpr int aligned = 128 / cutlass::sizeof_bits<Left>::value;
   static constexpr int aligned_result = 128 / cutlass::sizeof_bits<Result>::value;
   using StoringEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
@@ -114,11 +142,11 @@ struct Kernels {
       typename std::conditional_t<kind == Kind::weight_gradient_added, WithAddingStore<StoringEpilogue>,
                                   std::type_identity<StoringEpilogue>>::type;
   using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Element, LayoutLeft*, aligned, Element,
-      LayoutRight*, aligned, float, Tile, Cluster,
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Left, LayoutLeft*, aligned, Right, LayoutRight*,
+      aligned, float, Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
           sizeof(typename Epilogue::SharedStorage))>,
-      typename C::Schedule>::CollectiveOp;
+      Schedule>::CollectiveOp;
   using Kernel = cutlass::gemm::kernel::GemmUniversal<Problems, Mainloop, Epilogue>;
   using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
   using StrideLeft = typename Kernel::InternalStrideA;
@@ -126,19 +154,28 @@ struct Kernels {
   using StrideResult = typename Kernel::InternalStrideD;
 };
 
-template <Kind kind, class C>
-struct KernelsOf : Kernels<kind, Column, Row, float, C> {};
+template <Kind kind, class Left, class C>
+struct KernelsOf : Kernels<kind, Left, Column, Left, Row, float, C> {};
+template <class Left, class C>
+struct KernelsOf<Kind::forward, Left, C>
+    : Kernels<Kind::forward, Left, Row, std::conditional_t<sizeof(Left) == 1, E4m3, Bf16>, Column, Bf16, C> {
+};
 template <class C>
-struct KernelsOf<Kind::forward, C> : Kernels<Kind::forward, Row, Column, Element, C> {};
-template <class C>
-struct KernelsOf<Kind::input_gradient, C> : Kernels<Kind::input_gradient, Row, Row, Element, C> {};
+struct KernelsOf<Kind::input_gradient, Bf16, C>
+    : Kernels<Kind::input_gradient, Bf16, Row, Bf16, Row, Bf16, C> {};
+/// FP8 GEMMs sum along the contiguous axis of both.
+template <class Left, class C>
+struct KernelsOf<Kind::input_gradient, Left, C>
+    : Kernels<Kind::input_gradient, Left, Row, E4m3, Column, Bf16, C> {};
 
 /// What the kernels read of each expert, arrays [X] behind each other in the scratch.
 template <class K>
 struct Tables {
   Problem* problems;
-  const Element **left, **right;
+  const typename K::Left** left;
+  const typename K::Right** right;
   typename K::Result** result;
+  float* scale;  ///< [1] of the products
   typename K::StrideLeft* stride_left;
   typename K::StrideRight* stride_right;
   typename K::StrideResult* stride_result;
@@ -148,7 +185,7 @@ struct Tables {
   }
   static std::size_t bytes(std::int64_t X) {
     return each(sizeof(Problem), X) + 3 * each(sizeof(void*), X) + each(sizeof *stride_left, X) +
-           each(sizeof *stride_right, X) + each(sizeof *stride_result, X);
+           each(sizeof *stride_right, X) + each(sizeof *stride_result, X) + each(sizeof *scale, 1);
   }
   Tables(void* scratch, std::int64_t X) {
     char* at = static_cast<char*>(scratch);
@@ -156,6 +193,8 @@ struct Tables {
       array = reinterpret_cast<std::remove_reference_t<decltype(array)>>(at);
       at += each(sizeof *array, X);
     };
+    scale = reinterpret_cast<float*>(at);
+    at += each(sizeof *scale, 1);
     take(problems), take(left), take(right), take(result);
     take(stride_left), take(stride_right), take(stride_result);
   }
@@ -177,8 +216,8 @@ template <Kind kind, class K>
 __global__ void describe_kernel(Call call, Tables<K> tables) {
   const std::int64_t e = blockIdx.x, in = call.in, out = call.out;
   const std::int32_t begin = e > 0 ? call.ends[e - 1] : 0, rows = call.ends[e] - begin;
-  const auto* left = static_cast<const Element*>(call.left);
-  const auto* right = static_cast<const Element*>(call.right);
+  const auto* left = static_cast<const typename K::Left*>(call.left);
+  const auto* right = static_cast<const typename K::Right*>(call.right);
   auto* result = static_cast<typename K::Result*>(call.result);
   if constexpr (of_weight(kind)) {
     left += begin * out, right += begin * in, result += e * out * in;
@@ -187,16 +226,20 @@ __global__ void describe_kernel(Call call, Tables<K> tables) {
         result[i] = 0;
   } else {
     const std::int64_t from = kind == Kind::forward ? in : out, to = kind == Kind::forward ? out : in;
-    left += begin * from, right += e * out * in, result += begin * to;
+    // Of FP8's transposed weights, each an [in, X out], an expert has columns.
+    left += begin * from, right += e * out * (K::fp8 && kind == Kind::input_gradient ? 1 : in);
+    result += begin * to;
   }
   if (threadIdx.x > 0 || blockIdx.y > 0) return;
+  if (K::fp8 && e == 0) *tables.scale = *call.left_scale * *call.right_scale;
   const int I = static_cast<int>(in), O = static_cast<int>(out);
   tables.problems[e] = kind == Kind::forward          ? Problem{rows, O, I}
                        : kind == Kind::input_gradient ? Problem{rows, I, O}
                                                       : Problem{rows > 0 ? O : 0, I, rows};
   tables.left[e] = left, tables.right[e] = right, tables.result[e] = result;
   tables.stride_left[e] = stride_of<typename K::StrideLeft>(kind == Kind::forward ? in : out);
-  tables.stride_right[e] = stride_of<typename K::StrideRight>(in);
+  tables.stride_right[e] =
+      stride_of<typename K::StrideRight>(K::fp8 && kind == Kind::input_gradient ? call.X * out : in);
   tables.stride_result[e] = stride_of<typename K::StrideResult>(kind == Kind::forward ? out : in);
 }
 
@@ -215,6 +258,7 @@ typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
   arguments.mainloop = {t.left, t.stride_left, t.right, t.stride_right};
   arguments.hw_info = device;
   arguments.epilogue.thread.alpha = 1.0f;
+  if (K::fp8) arguments.epilogue.thread.alpha_ptr = t.scale;
   arguments.epilogue.thread.beta = 0.0f;
   arguments.epilogue.ptr_D = t.result;
   arguments.epilogue.dD = t.stride_result;
@@ -222,18 +266,22 @@ typename K::Gemm::Arguments arguments(const Call& call, const Tables<K>& t) {
 }
 
 /// Calls `run` with the kind, as a constant, and the kernels of the call.
-template <Kind kind, class Do>
+template <Kind kind, class Left = Bf16, class Do>
 auto with_tiles(const Call& call, const Do& run) {
   const std::integral_constant<Kind, kind> constant;
-  return call.R <= call.X * narrow_rows ? run(constant, KernelsOf<kind, Narrow>{})
-                                        : run(constant, KernelsOf<kind, Wide>{});
+  return call.R <= call.X * narrow_rows ? run(constant, KernelsOf<kind, Left, Narrow>{})
+                                        : run(constant, KernelsOf<kind, Left, Wide>{});
 }
 template <class Do>
 auto with_kernels(const Call& call, const Do& run) {
   switch (call.part) {
     case Part::forward:
-      return with_tiles<Kind::forward>(call, run);
+      return call.left_type == Type::e4m3 ? with_tiles<Kind::forward, E4m3>(call, run)
+                                          : with_tiles<Kind::forward>(call, run);
     case Part::input_gradient:
+      if (call.left_type == Type::e5m2)
+        return run(std::integral_constant<Kind, Kind::input_gradient>{},
+                   KernelsOf<Kind::input_gradient, E5m2, Promoting>{});
       return with_tiles<Kind::input_gradient>(call, run);
     default:
       return call.adds ? with_tiles<Kind::weight_gradient_added>(call, run)

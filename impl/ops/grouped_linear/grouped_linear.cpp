@@ -10,6 +10,7 @@
 
 namespace assay::impl::grouped_linear {
 
+using quantise::Quantised;
 using spec::time::StepPass;
 
 bool rows_known_on_device_alone(at::Device device, at::ScalarType type, std::int64_t in, std::int64_t out) {
@@ -46,7 +47,17 @@ bool by_library(const at::Tensor& x, std::int64_t in, std::int64_t out) {
   return rows_known_on_device_alone(x.device(), x.scalar_type(), in, out) && x.size(0) > 0;
 }
 
-/// y[rows of e] = x[rows of e] right[e]; right [X, inner, outer], as wide as `weight` on a GPU.
+/// [R, outer]: x[rows of e] right[e] for each expert; right [X, inner, outer].
+at::Tensor by_groups(const at::Tensor& x, const at::Tensor& right, const at::Tensor& ends) {
+  at::Tensor y = at::empty({x.size(0), right.size(2)}, x.options());
+  for_groups(ends, [&](std::int64_t e, std::int64_t begin, std::int64_t rows) {
+    if (rows == 0) return;
+    at::Tensor part_of_y = y.narrow(0, begin, rows);
+    at::mm_out(part_of_y, x.narrow(0, begin, rows), right[e]);
+  });
+  return y;
+}
+
 at::Tensor multiply(cuda::Part part, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
   const auto of_pass = [&](const at::Tensor& matrix) {
     const at::Tensor right = by_expert(matrix, ends);
@@ -57,17 +68,46 @@ at::Tensor multiply(cuda::Part part, const at::Tensor& x, const at::Tensor& weig
     at::Tensor y = at::empty({x.size(0), outer}, x.options());
     return cuda::multiply(part, x, weight, ends, y) ? y : at::_grouped_mm(x, of_pass(weight), ends);
   }
-  const at::Tensor right = of_pass(x.is_cpu() ? wide(weight) : weight), left = x.is_cpu() ? wide(x) : x;
-  at::Tensor y = at::empty({x.size(0), outer}, left.options());
-  for_groups(ends, [&](std::int64_t e, std::int64_t begin, std::int64_t rows) {
-    if (rows == 0) return;
-    at::Tensor part_of_y = y.narrow(0, begin, rows);
-    at::mm_out(part_of_y, left.narrow(0, begin, rows), right[e]);
-  });
-  return y.to(x.scalar_type());
+  return by_groups(x.is_cpu() ? wide(x) : x, of_pass(x.is_cpu() ? wide(weight) : weight), ends)
+      .to(x.scalar_type());
+}
+
+at::Tensor multiply(cuda::Part part, const Quantised& left, const Quantised& right, const at::Tensor& ends,
+                    at::ScalarType type) {
+  const bool forward = part == cuda::Part::forward;
+  const std::int64_t in = right.columns() / (forward ? 1 : ends.size(0)), X = ends.size(0);
+  TORCH_CHECK(left.scaling == quantise::Scaling::tensor && right.scaling == quantise::Scaling::tensor &&
+                  left.columns() == in && (forward ? right.rows() : right.columns()) % X == 0,
+              "grouped_linear in FP8: rows ", describe(left.codes), ", weights ", describe(right.codes),
+              ", ends ", describe(ends));
+  const std::int64_t outer = forward ? right.rows() / X : right.rows();
+  const metrics::Fp8Scope counted;
+  if (left.codes.is_cuda() && type == at::kBFloat16 && left.rows() > 0 && in % 16 == 0 && outer % 16 == 0) {
+    at::Tensor y = at::empty({left.rows(), outer}, left.codes.options().dtype(type));
+    if (cuda::multiply(part, left, right, ends, y)) return y;
+  }
+  const at::ScalarType values_type = left.codes.is_cpu() ? math_type(type) : type;
+  const at::Tensor values = quantise::dequantise(left, values_type),
+                   weights = quantise::dequantise(right, values_type),
+                   by_expert = forward ? weights.view({X, outer, in}).transpose(1, 2)
+                                       : weights.view({outer, X, in}).permute({1, 2, 0});
+  if (by_library(values, in, outer)) return at::_grouped_mm(values, by_expert, ends);
+  return by_groups(values, by_expert, ends).to(type);
 }
 
 }  // namespace
+
+at::Tensor forward(const Quantised& x, const Quantised& weight, const at::Tensor& ends, at::ScalarType type) {
+  const metrics::OpScope timed(StepPass::forward);
+  return multiply(cuda::Part::forward, x, weight, ends, type);
+}
+
+at::Tensor backward_input(const Quantised& dy, const Quantised& transposed, const at::Tensor& ends,
+                          at::ScalarType type) {
+  const metrics::OpScope timed(StepPass::input_gradient);
+  const metrics::FlopScope scope(spec::ExecutedPass::backward);
+  return multiply(cuda::Part::input_gradient, dy, transposed, ends, type);
+}
 
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends) {
   const metrics::OpScope timed(StepPass::forward);

@@ -2,6 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "impl/ops/linear/linear.hpp"
+#include "impl/ops/quantise/quantise.hpp"
 
 namespace assay::impl::grouped_linear {
 
@@ -17,6 +18,16 @@ at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tens
 
 /// dy [R, out] -> dx [R, in].
 at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const at::Tensor& ends);
+
+/// The same of matrices in FP8 with a scale for each (Scaling::tensor): x [R, in] and weight [X out, in] in
+/// E4M3; of the input's gradient dy [R, out] in E5M2 and `transposed` [in, X out] in E4M3. -> `type`. On GPUs
+/// of compute capability 9.0 by kernels of our own, extents multiples of 16; elsewhere exact products of the
+/// FP8 values, summed as `type` sums. Weights' gradients sum over an expert's rows, which no FP8 GEMM takes
+/// at any number: they read values.
+at::Tensor forward(const quantise::Quantised& x, const quantise::Quantised& weight, const at::Tensor& ends,
+                   at::ScalarType type);
+at::Tensor backward_input(const quantise::Quantised& dy, const quantise::Quantised& transposed,
+                          const at::Tensor& ends, at::ScalarType type);
 
 /// dweight[e] += dy[rows of e]^T x[rows of e], or = where the sum starts; then those of a weight without
 /// rows are 0. dweight [X out, in] as linear::backward_weight.
@@ -38,6 +49,9 @@ enum class Part;
 /// kernels.
 bool multiply(Part part, const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends,
               at::Tensor result, bool adds = false);
+/// Forward or the input's gradient in FP8, `result` bf16.
+bool multiply(Part part, const quantise::Quantised& left, const quantise::Quantised& right,
+              const at::Tensor& ends, at::Tensor result);
 }  // namespace cuda
 
 }  // namespace assay::impl::grouped_linear

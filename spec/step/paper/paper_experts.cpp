@@ -142,48 +142,75 @@ Tensor PaperOps::added_up(const Site& site, const Tensor& base, const Tensor& ro
 
 /// Rows of all experts times the weights of theirs; `bytes` of all operands and the result.
 void PaperOps::record_grouped(const Site& site, StepPass pass, std::int64_t rows, std::int64_t in,
-                              std::int64_t out, const Count& bytes) {
+                              std::int64_t out, const Count& bytes, bool fp8) {
   const Flops flops = linear::forward_flops({.N = rows, .in = in, .out = out});
   record(site, pass, flops, bytes);
   execute(site.component, pass == StepPass::forward ? ExecutedPass::forward : ExecutedPass::backward,
-          {.needed = flops.matmul, .masked_pairs = 0, .padding = 0, .skipped_pairs = 0, .fp8 = 0});
+          {.needed = flops.matmul,
+           .masked_pairs = 0,
+           .padding = 0,
+           .skipped_pairs = 0,
+           .fp8 = fp8 ? flops.matmul : Count(0)});
 }
 
-/// On a CPU bf16 is multiplied in fp32. `weight`: entries of all experts' weights.
+/// On a CPU bf16 is multiplied in fp32; codes are turned into values wherever no kernel reads them.
 Tensor PaperOps::grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
-                                 std::int64_t out) {
+                                 std::int64_t out, bool fp8) {
   const std::int64_t X = s_.model.experts->count / expert_ranks();
+  const bool bf16 = s_.dtype == Dtype::bf16;
   Tensor left, right, wide;
-  if (!on_gpu() && s_.dtype == Dtype::bf16) {
-    left = temporary("wide_left", {rows, in}, f32_bytes);
-    right = temporary("wide_right", {X, in, out}, f32_bytes);
-    wide = temporary("wide_result", {rows, out}, f32_bytes);
+  if (fp8 && on_gpu() && !(bf16 && s_.grouped_sums)) {
+    left = temporary("values_left", {rows, in}, element_);
+    right = temporary("values_right", {X, in, out}, element_);
   }
+  if (!on_gpu() && (bf16 || fp8)) {
+    left = temporary("wide_left", {rows, in}, statistic_);
+    right = temporary("wide_right", {X, in, out}, statistic_);
+  }
+  if (!on_gpu() && bf16) wide = temporary("wide_result", {rows, out}, f32_bytes);
   return make(name, purpose, {rows, out}, element_);
 }
 
 Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                 const Routing& routing) {
+  const Weight read_as = weight.as_read();
+  const bool fp8 = read_as.recipe != quantise::Recipe::none;
+  Operand codes;
+  if (fp8)
+    codes = quantised(site, "rows", Purpose::temporaries, x.tensor, read_as, quantise::Role::activation,
+                      ReadBy::forward);
+  const Quantised twin = weight_twin(site, read_as, ReadBy::forward);
   begin_op(site);
   read(x, ReadBy::forward);
   match(site, x.columns, weight.in);
   match(site, x.rows, routing.group_slots().rows());
-  const std::int64_t out = weight.out / routing.group_ends().rows();
+  const std::int64_t out = weight.out / routing.group_ends().rows(), of_operands = fp8 ? 1 : element_;
   record_grouped(site, StepPass::forward, x.rows, weight.in, out,
-                 (Count(x.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
-  return grouped_product(site.value, site.purpose, x.rows, weight.in, out);
+                 (Count(x.rows) * weight.in + Count(weight.out) * weight.in) * of_operands +
+                     Count(x.rows) * out * element_,
+                 fp8);
+  return grouped_product(site.value, site.purpose, x.rows, weight.in, out, fp8);
 }
 
 Tensor PaperOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                         const Routing& routing) {
+  const Weight read_as = weight.as_read();
+  const bool fp8 = read_as.recipe != quantise::Recipe::none;
+  Operand codes;
+  if (fp8)
+    codes = quantised(site, "d_rows", Purpose::temporaries, dy.tensor, read_as, quantise::Role::gradient,
+                      ReadBy::forward);
+  const Quantised twin = weight_twin(site, read_as, ReadBy::weight_gradient);
   begin_op(site);
   read(dy, ReadBy::forward);
-  const std::int64_t out = weight.out / routing.group_ends().rows();
+  const std::int64_t out = weight.out / routing.group_ends().rows(), of_operands = fp8 ? 1 : element_;
   match(site, dy.columns, out);
   match(site, dy.rows, routing.group_slots().rows());
   record_grouped(site, StepPass::input_gradient, dy.rows, out, weight.in,
-                 (Count(dy.rows) * (weight.in + out) + Count(weight.out) * weight.in) * element_);
-  return grouped_product(site.gradient, site.gradient_purpose, dy.rows, out, weight.in);
+                 (Count(dy.rows) * out + Count(weight.out) * weight.in) * of_operands +
+                     Count(dy.rows) * weight.in * element_,
+                 fp8);
+  return grouped_product(site.gradient, site.gradient_purpose, dy.rows, out, weight.in, fp8);
 }
 
 void PaperOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

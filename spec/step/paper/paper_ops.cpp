@@ -80,13 +80,16 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) cons
   for (std::int64_t other = block - 1; block <= s_.model.layers && other >= 1; --other)
     if (s_.model.sparse(other - 1) == s_.model.sparse(block - 1)) alike = other;
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
-             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers)), codes = codes_.of(block)](
-                 auto& field, const Parameter& first, std::int64_t rows) {
+             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers)), codes = codes_.of(block),
+              experts = s_.linear.experts](auto& field, const Parameter& first, std::int64_t rows) {
                const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down;
                if constexpr (std::is_same_v<decltype(field), Weight&>)
                  field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes};
                else
                  field = {rows};
+               if constexpr (std::is_same_v<decltype(field), Weight&>)
+                 if (experts && (first.role == Role::expert_gate || first.role == Role::expert_down))
+                   field.at_gemm = recipe;
              });
   return out;
 }

@@ -62,6 +62,9 @@ struct Weight {
   std::int64_t out = 0, in = 0;
   quantise::Recipe recipe = quantise::Recipe::none;  ///< of the GEMMs that read it
   bool codes = false;                                ///< it was gathered as forward's twin
+  /// Of GEMMs that read values and cast them themselves.
+  quantise::Recipe at_gemm = quantise::Recipe::none;
+  Weight as_read() const { return {out, in, at_gemm}; }
   bool defined() const { return out > 0; }
 };
 struct Vector {
@@ -312,9 +315,9 @@ class PaperOps {
   std::int64_t operand_element(const Gemm& gemm) const;
   Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written
   void record_grouped(const Site& site, time::StepPass pass, std::int64_t rows, std::int64_t in,
-                      std::int64_t out, const Count& bytes);
+                      std::int64_t out, const Count& bytes, bool fp8 = false);
   Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
-                         std::int64_t out);
+                         std::int64_t out, bool fp8);
   void exchange_routing(const Site& site, Routing& routing);
   Tensor added_up(const Site& site, const Tensor& base, const Tensor& rows, std::int64_t N, Pass pass);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);

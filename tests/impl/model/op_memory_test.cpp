@@ -58,6 +58,7 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
                                       {Recipe::fp8_block, parity::fp8_latent_model(false)},
                                       {Recipe::fp8_block, parity::fp8_experts_model(true)},
                                       {Recipe::fp8_tensor, parity::fp8_experts_model(false)},
+                                      {Recipe::fp8_tensor, parity::fp8_whole_experts_model(false)},
                                       {Recipe::mxfp8, parity::fp8_latent_model(false)}})
     for (const spec::Recompute recompute : spec::all_recomputes)
       for (const auto& [weights, layout] :
@@ -69,6 +70,7 @@ TEST(OpMemoryImpl, Fp8OpsTakeWhatThePaperSays) {
         setting.dtype = dtypes[number++ % 3];
         setting.recompute = recompute;
         setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        setting.linear.experts = model.experts && model.experts->width % 16 == 0;
         if (number % 4 == 0) setting.linear.unquantised = {1};
         setting.layout = layout;
         SCOPED_TRACE(model.name + ", " + std::string(to_string(recipe)) + ", " +

@@ -20,6 +20,9 @@ RC_GTEST_PROP(ExpertsImpl, LimitedOrderIsTheReferencesPlan, ()) {
 RC_GTEST_PROP(ExpertsImpl, GroupedLinearIsALinearAnExpert, ()) {
   parity::grouped_linear_is_a_linear_an_expert(at::kCPU);
 }
+RC_GTEST_PROP(ExpertsImpl, GroupedLinearInFp8IsALinearAnExpert, ()) {
+  parity::grouped_fp8_linear_is_a_linear_an_expert(at::kCPU);
+}
 RC_GTEST_PROP(ExpertsImpl, WeightedGateIsAGateTimesWeights, ()) {
   parity::weighted_gate_is_a_gate_times_weights(at::kCPU);
 }

@@ -174,10 +174,7 @@ inline std::vector<reference::Batch> for_reference(const reference::Batch& whole
 }
 
 inline reference::Recipes recipes_of(const spec::LinearPrecision& linear, const spec::ModelSpec& model) {
-  reference::Recipes recipes;
-  for (std::int64_t block = 1; block <= model.layers; ++block)
-    recipes.of_block.push_back(linear.of(block, model.layers));
-  return recipes;
+  return reference::recipes_of(linear, model.layers);
 }
 
 /// All shards of a buffer on every rank. Collective.

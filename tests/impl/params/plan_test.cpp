@@ -149,7 +149,9 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
 TEST(MemoryPlanImpl, InFp8TheyTakeWhatThePlanSays) {
   using spec::quantise::Recipe;
   int number = 0;
-  for (const spec::ModelSpec& model : parity::fp8_models())
+  std::vector<spec::ModelSpec> models = parity::fp8_models();
+  models.push_back(parity::fp8_whole_experts_model(false));
+  for (const spec::ModelSpec& model : models)
     for (const Recipe recipe : {Recipe::fp8_tensor, Recipe::fp8_block, Recipe::mxfp8})
       for (const spec::QuantiseWeights weights : {spec::QuantiseWeights::step, spec::QuantiseWeights::use}) {
         Drawn drawn;
@@ -161,6 +163,8 @@ TEST(MemoryPlanImpl, InFp8TheyTakeWhatThePlanSays) {
             spec::all_recomputes[static_cast<std::size_t>(number++) % std::size(spec::all_recomputes)];
         setting.micro = 2, setting.micro_batches = 2, setting.sequence_length = 64;
         setting.linear = {.recipe = recipe, .unquantised = {}, .weights = weights};
+        setting.linear.experts =
+            recipe == Recipe::fp8_tensor && model.experts && model.experts->width % 16 == 0;
         drawn.model = setting.model;
         drawn.batch = tests::tiny_batch(model, 4, 64, tests::Documents::whole, tests::Ignored::some, 7);
         const std::int64_t planned = memory::plan(setting).peak.to_int64(), measured = measured_peak(drawn);

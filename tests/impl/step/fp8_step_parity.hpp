@@ -43,6 +43,14 @@ inline spec::ModelSpec fp8_experts_model(bool latent) {
   return model;
 }
 
+/// The same with routed experts of extents that FP8 takes.
+inline spec::ModelSpec fp8_whole_experts_model(bool latent) {
+  spec::ModelSpec model = fp8_experts_model(latent);
+  model.name += "-of-48";
+  model.experts->width = 48;
+  return model;
+}
+
 inline std::vector<spec::ModelSpec> fp8_models() {
   return {fp8_model(false), fp8_model(true), fp8_latent_model(true), fp8_latent_model(false),
           fp8_experts_model(true)};
@@ -80,9 +88,7 @@ inline void compare_fp8(const spec::ModelSpec& model, const Fp8Case& of, int ste
   const auto communicator = make_self_communicator();
   tests::StepRunner trainer = fp8_runner(model, of, device, *communicator, 3);
   reference::TrainState state = reference::initial_state(model, 3);
-  reference::Recipes recipes;
-  for (std::int64_t block = 1; block <= model.layers; ++block)
-    recipes.of_block.push_back(of.linear.of(block, model.layers));
+  const reference::Recipes recipes = reference::recipes_of(of.linear, model.layers);
   for (int step = 0; step < steps; ++step) {
     const reference::Batch batch = fp8_batch(model, static_cast<std::uint64_t>(step));
     const run::StepResult result = fp8_step(trainer, batch);

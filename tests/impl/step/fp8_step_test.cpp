@@ -30,6 +30,19 @@ Trained train(const spec::ModelSpec& model, const Fp8Case& of, std::uint64_t ste
   return out;
 }
 
+/// Two steps, the same whatever is recomputed and whenever weights are quantised.
+Trained expect_the_same_bits(const spec::ModelSpec& model, Fp8Case of) {
+  const Trained first = train(model, of, 2);
+  for (const spec::Recompute recompute : spec::all_recomputes)
+    for (const QuantiseWeights weights : {QuantiseWeights::step, QuantiseWeights::use}) {
+      of.recompute = recompute, of.linear.weights = weights;
+      const Trained other = train(model, of, 2);
+      EXPECT_TRUE(at::equal(first.weights, other.weights)) << to_string(recompute);
+      EXPECT_EQ(first.numbers, other.numbers) << to_string(recompute);
+    }
+  return first;
+}
+
 class Fp8StepImpl : public testing::TestWithParam<Recipe> {};
 
 TEST_P(Fp8StepImpl, StepsInFp64EqualTheReference) {
@@ -52,14 +65,7 @@ TEST_P(Fp8StepImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
     Fp8Case of{.linear = {.recipe = GetParam(), .unquantised = {2}},
                .recompute = spec::Recompute::none,
                .dtype = dtype};
-    const Trained first = train(model, of, 2);
-    for (const spec::Recompute recompute : spec::all_recomputes)
-      for (const QuantiseWeights weights : {QuantiseWeights::step, QuantiseWeights::use}) {
-        of.recompute = recompute, of.linear.weights = weights;
-        const Trained other = train(model, of, 2);
-        EXPECT_TRUE(at::equal(first.weights, other.weights)) << to_string(recompute);
-        EXPECT_EQ(first.numbers, other.numbers) << to_string(recompute);
-      }
+    expect_the_same_bits(model, of);
   }
 }
 
@@ -75,14 +81,15 @@ TEST_P(Fp8StepImpl, TheFirstLossIsNearThatWithoutFp8) {
 
 /// Two ranks with a micro-batch each are one with both: scales are those of a micro-batch, and of the whole
 /// weights, which no rank may quantise before the new ones are there.
-void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe) {
+void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe, bool experts = false) {
   using spec::DataParallel;
-  const std::vector<double> alone = train(model, {.linear = {.recipe = recipe}}).numbers;
+  const std::vector<double> alone =
+      train(model, {.linear = {.recipe = recipe, .unquantised = {}, .experts = experts}}).numbers;
   for (const auto& [data, weights] : {std::pair{DataParallel::replicate, QuantiseWeights::step},
                                       {DataParallel::replicate, QuantiseWeights::use},
                                       {DataParallel::zero1, QuantiseWeights::step},
                                       {DataParallel::shard, QuantiseWeights::use}}) {
-    const Fp8Case of{.linear = {.recipe = recipe, .unquantised = {}, .weights = weights},
+    const Fp8Case of{.linear = {.recipe = recipe, .unquantised = {}, .weights = weights, .experts = experts},
                      .layout = spec::layout_of(data, 2)};
     std::vector<double> together;
     tests::on_thread_ranks(2, [&](Communicator& communicator) {
@@ -107,6 +114,36 @@ void expect_two_ranks_train_as_one(const spec::ModelSpec& model, Recipe recipe) 
 TEST_P(Fp8StepImpl, TwoRanksOfEveryLayoutTrainAsOne) {
   for (const spec::ModelSpec& model : {fp8_model(false), fp8_experts_model(true)})
     expect_two_ranks_train_as_one(model, GetParam());
+}
+
+/// Routed experts in FP8: outputs and inputs' gradients of codes, weights' gradients of values.
+TEST(Fp8ExpertsImpl, StepsInFp64EqualTheReference) {
+  const auto linear = [](QuantiseWeights weights, std::vector<std::int64_t> unquantised = {}) {
+    return Fp8Case{.linear = {.recipe = Recipe::fp8_tensor,
+                              .unquantised = std::move(unquantised),
+                              .weights = weights,
+                              .experts = true}};
+  };
+  compare_fp8(fp8_whole_experts_model(false), linear(QuantiseWeights::step), 2, at::kCPU);
+  compare_fp8(fp8_whole_experts_model(true), linear(QuantiseWeights::use), 1, at::kCPU);
+  compare_fp8(fp8_whole_experts_model(false), linear(QuantiseWeights::use, {2}), 1, at::kCPU);
+}
+
+TEST(Fp8ExpertsImpl, RecomputeAndTheTimeOfQuantisingChangeNoBit) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    const spec::ModelSpec model = fp8_whole_experts_model(false);
+    Fp8Case of{.linear = {.recipe = Recipe::fp8_tensor, .unquantised = {}, .experts = true},
+               .recompute = spec::Recompute::none,
+               .dtype = dtype};
+    const Trained first = expect_the_same_bits(model, of);
+    of.linear.experts = false;
+    EXPECT_FALSE(at::equal(first.weights, train(model, of, 2).weights))
+        << (dtype == Dtype::bf16 ? "bf16" : "f32");
+  }
+}
+
+TEST(Fp8ExpertsImpl, TwoRanksOfEveryLayoutTrainAsOne) {
+  expect_two_ranks_train_as_one(fp8_whole_experts_model(false), Recipe::fp8_tensor, /*experts=*/true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Recipes, Fp8StepImpl,

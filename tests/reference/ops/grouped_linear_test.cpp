@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "reference/ops/linear.hpp"
+#include "reference/ops/quantise.hpp"
 #include "spec/ops/grouped_linear.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -83,6 +84,31 @@ RC_GTEST_PROP(GroupedLinearReference, IsALinearForEachExpert, (std::uint64_t see
     RC_ASSERT((back.dweight.flat() == gradient.dweights.flat().segment(e * out * in, out * in)).all());
     if (rows == 0) RC_ASSERT((back.dweight.flat() == 0.0).all());
   }
+}
+
+/// With a recipe y and dx of each expert are those of a linear in FP8 of all weights' scale; dweights are
+/// exact.
+RC_GTEST_PROP(GroupedLinearReference, InFp8WeightsGradientsAloneAreOfValues, (std::uint64_t seed)) {
+  using quantise::Along;
+  using quantise::Role;
+  constexpr auto recipe = grouped_linear::Recipe::fp8_tensor;
+  const Ids offsets = draw_offsets();
+  const Index X = static_cast<Index>(offsets.size()) - 1, R = offsets.back();
+  const auto x = tests::normal({R, 5}, seed), weights = tests::normal({X, 3, 5}, seed + 1),
+             dy = tests::normal({R, 3}, seed + 2);
+  const auto read = [&](const Tensor<double>& of, Role role) {
+    return quantise::read_by_gemm(of, recipe, role, Along::last);
+  };
+  const auto weights_read = read(weights, Role::weight);
+  RC_ASSERT((grouped_linear::forward(x, weights, offsets, recipe).flat() ==
+             grouped_linear::forward(read(x, Role::activation), weights_read, offsets).flat())
+                .all());
+  const auto gradient = grouped_linear::backward(dy, x, weights, offsets, recipe);
+  RC_ASSERT((gradient.dx.flat() ==
+             grouped_linear::backward(read(dy, Role::gradient), x, weights_read, offsets).dx.flat())
+                .all());
+  RC_ASSERT(
+      (gradient.dweights.flat() == grouped_linear::backward(dy, x, weights, offsets).dweights.flat()).all());
 }
 
 RC_GTEST_PROP(GroupedLinearReference, BackwardMatchesCentralDifference, (std::uint64_t seed)) {

@@ -20,8 +20,16 @@ Count total(const FlopsByPrecision& flops) {
   return sum;
 }
 
+/// `unquantised`: layers, from 0.
+LinearPrecision precision(Recipe recipe, const std::vector<std::int64_t>& unquantised) {
+  LinearPrecision out{.recipe = recipe};
+  for (const std::int64_t layer : unquantised) out.unquantised.push_back(layer + 1);
+  return out;
+}
+
 FlopsByPrecision llama3_8b(Recipe recipe, const std::vector<std::int64_t>& unquantised = {}) {
-  return exact_flops_by_precision(find_model("llama3-8b"), 4096, Precision::bf16, recipe, unquantised);
+  return exact_flops_by_precision(find_model("llama3-8b"), 4096, Precision::bf16,
+                                  precision(recipe, unquantised));
 }
 
 TEST(FlopsByPrecisionSpec, CountsLlama3ByHand) {
@@ -45,7 +53,7 @@ TEST(FlopsByPrecisionSpec, ALayerLeftOutTakesItsKindOfMlpWithIt) {
   // DeepSeek-V3: layers 0 to 2 are dense, the others sparse.
   const ModelSpec model = find_model("deepseek-v3");
   const auto fp8 = [&](const std::vector<std::int64_t>& unquantised) {
-    return exact_flops_by_precision(model, 4096, Precision::bf16, Recipe::fp8_block, unquantised)
+    return exact_flops_by_precision(model, 4096, Precision::bf16, precision(Recipe::fp8_block, unquantised))
         .at(Precision::fp8);
   };
   const Count latent =
@@ -57,13 +65,29 @@ TEST(FlopsByPrecisionSpec, ALayerLeftOutTakesItsKindOfMlpWithIt) {
   EXPECT_EQ(fp8({60}), 6 * 4096 * (60 * attention + 3 * dense));
 }
 
+/// Of mixtral-8x7b's two active experts of 32 layers forward and the inputs' gradients are in FP8, 4 of 6
+/// FLOPs a weight and token; of a layer left out none.
+TEST(FlopsByPrecisionSpec, OfRoutedExpertsTwoThirdsAreInFp8) {
+  const ModelSpec model = find_model("mixtral-8x7b");
+  const Count attention = 2 * Count(4096) * 4096 + 2 * Count(4096) * 1024,
+              experts = 2 * 3 * Count(4096) * 14336;
+  LinearPrecision linear = precision(Recipe::fp8_tensor, {});
+  linear.experts = true;
+  EXPECT_EQ(exact_flops_by_precision(model, 4096, Precision::bf16, linear).at(Precision::fp8),
+            4096 * (32 * (6 * attention + 4 * experts)));
+  linear.unquantised = {1};
+  EXPECT_EQ(exact_flops_by_precision(model, 4096, Precision::bf16, linear).at(Precision::fp8),
+            4096 * (31 * (6 * attention + 4 * experts)));
+}
+
 RC_GTEST_PROP(FlopsByPrecisionSpec, PartsAddUpToTheExactCount, ()) {
   const ModelSpec model = tests::draw_described_model();
   const auto T = *rc::gen::inRange<std::int64_t>(1, 300);
   std::vector<std::int64_t> unquantised;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     if (*rc::gen::arbitrary<bool>()) unquantised.push_back(layer);
-  const auto flops = exact_flops_by_precision(model, T, Precision::bf16, Recipe::mxfp8, unquantised);
+  const auto flops =
+      exact_flops_by_precision(model, T, Precision::bf16, precision(Recipe::mxfp8, unquantised));
   RC_ASSERT(total(flops) == exact_flops(model, T).per_sequence());
   RC_ASSERT(flops.contains(Precision::fp8) == (static_cast<std::int64_t>(unquantised.size()) < model.layers));
 }

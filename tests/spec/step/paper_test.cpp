@@ -514,8 +514,7 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
       once += ran.at(component, pass).fp8;
   }
   const FlopsByPrecision exact =
-      exact_flops_by_precision(setting.model, setting.sequence_length, Precision::bf16, setting.linear.recipe,
-                               setting.linear.unquantised_layers());
+      exact_flops_by_precision(setting.model, setting.sequence_length, Precision::bf16, setting.linear);
   RC_ASSERT(once == setting.micro * exact.at(Precision::fp8));
   for (const FlopComponent component :
        {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values,

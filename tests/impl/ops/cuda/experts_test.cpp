@@ -39,6 +39,19 @@ TEST(ExpertsCuda, GroupedLinearsOfManyRowsAreLinears) {
         {.device = at::kCUDA, .type = at::kBFloat16, .counts = counts, .in = 264, .out = 520, .seed = 11}))
         << counts.size() << " experts";
 }
+TEST(ExpertsCuda, GroupedLinearInFp8IsALinearAnExpert) {
+  ASSAY_NEEDS_GPU();
+  EXPECT_TRUE(rc::check([] { parity::grouped_fp8_linear_is_a_linear_an_expert(at::kCUDA); }));
+}
+/// As above, by both sets of kernels, sums of more than one tile's 128 products and of a part of one.
+TEST(ExpertsCuda, GroupedLinearsInFp8OfManyRowsAreLinears) {
+  ASSAY_NEEDS_GPU();
+  for (const std::vector<reference::Index>& counts :
+       {std::vector<reference::Index>{0, 4100, 1, 2300, 129}, {5000, 0}})
+    EXPECT_TRUE(parity::grouped_fp8_linears_are_linears(
+        {.device = at::kCUDA, .type = at::kBFloat16, .counts = counts, .in = 272, .out = 528, .seed = 11}))
+        << counts.size() << " experts";
+}
 TEST(ExpertsCuda, WeightedGateIsAGateTimesWeights) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(rc::check([] { parity::weighted_gate_is_a_gate_times_weights(at::kCUDA); }));

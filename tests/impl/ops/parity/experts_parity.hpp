@@ -16,6 +16,7 @@
 #include "reference/ops/load_balancing.hpp"
 #include "reference/ops/permute.hpp"
 #include "reference/ops/router.hpp"
+#include "spec/ops/fp8_gemm.hpp"
 #include "spec/ops/permute.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -446,6 +447,75 @@ inline testing::AssertionResult grouped_linears_are_linears(const GroupedCase& c
 
 inline void grouped_linear_is_a_linear_an_expert(at::Device device) {
   const auto result = grouped_linears_are_linears(draw_grouped(device));
+  if (!result) RC_FAIL(std::string(result.message()));
+}
+
+/// Values of a matrix in FP8 in fp64, and as tensor cores align them (spec/ops/fp8_gemm.hpp).
+struct Fp8Values {
+  at::Tensor values, magnitudes;
+  Fp8Values(const quantise::Quantised& x, const spec::quantise::Quantisation& how)
+      : values(quantise::dequantise(x, at::kDouble)) {
+    const double least = spec::quantise::least_normal(how.format) * x.scales.item<double>();
+    magnitudes = at::where(values == 0, values, values.abs().clamp_min(least));
+  }
+};
+
+/// Forward and the input's gradient in FP8 against GEMMs of single experts, of the same codes in fp64.
+inline testing::AssertionResult grouped_fp8_linears_are_linears(const GroupedCase& c) {
+  using quantise::Orientation;
+  using spec::quantise::Role;
+  const auto how = [](Role role) {
+    return spec::quantise::quantisation(spec::quantise::Recipe::fp8_tensor, role);
+  };
+  const at::Tensor ends = c.ends();
+  const quantise::Quantised x8 = quantise::quantise(c.x, how(Role::activation), Orientation::rows).rows,
+                            dy8 = quantise::quantise(c.dy, how(Role::gradient), Orientation::rows).rows;
+  const quantise::Twins w8 = quantise::quantise(c.weight, how(Role::weight), Orientation::both);
+  const Fp8Values x(x8, how(Role::activation)), dy(dy8, how(Role::gradient)),
+      weight(w8.rows, how(Role::weight));
+  const auto of_expert = [&](const at::Tensor& all, Index e) { return all.view({c.X, c.out, c.in})[e]; };
+  at::Tensor y = at::zeros({c.R, c.out}, x.values.options()), y_sizes = y.clone(),
+             dx = at::zeros({c.R, c.in}, x.values.options()), dx_sizes = dx.clone();
+  c.each_expert([&](Index e, Index begin, Index rows) {
+    const auto of = [&](const at::Tensor& all) { return all.narrow(0, begin, rows); };
+    of(y).copy_(of(x.values).mm(of_expert(weight.values, e).t()));
+    of(y_sizes).copy_(of(x.magnitudes).mm(of_expert(weight.magnitudes, e).t()));
+    of(dx).copy_(of(dy.values).mm(of_expert(weight.values, e)));
+    of(dx_sizes).copy_(of(dy.magnitudes).mm(of_expert(weight.magnitudes, e)));
+  });
+  const tests::Rounding rounding = tests::rounding_of(c.type);
+  const bool kernels = c.device.is_cuda() && c.type == at::kBFloat16 && grouped_linear::cuda::has_kernels();
+  const auto close = [&](const at::Tensor& got, const at::Tensor& result, const at::Tensor& sizes,
+                         Index terms, spec::fp8_gemm::Accumulation accumulation) {
+    if (!kernels) return close_sums(got, result, sizes, terms, rounding);
+    const auto wanted = exact(result), magnitudes = exact(sizes);
+    return tests::close(values(got), values(wanted),
+                        tests::each(wanted.size(),
+                                    [&](Index i) {
+                                      return rounding.stored(
+                                          wanted[i],
+                                          spec::fp8_gemm::gemm_bound(accumulation, terms, magnitudes[i]));
+                                    }),
+                        /*zeros_expected=*/true);
+  };
+  using spec::fp8_gemm::Accumulation;
+  if (auto result = close(grouped_linear::forward(x8, w8.rows, ends, c.type), y, y_sizes, c.in,
+                          Accumulation::hopper_fast);
+      !result)
+    return result << " of y";
+  if (auto result = close(grouped_linear::backward_input(dy8, w8.columns, ends, c.type), dx, dx_sizes, c.out,
+                          Accumulation::hopper);
+      !result)
+    return result << " of dx";
+  return testing::AssertionSuccess();
+}
+
+inline void grouped_fp8_linear_is_a_linear_an_expert(at::Device device) {
+  GroupedCase drawn = draw_grouped(device);
+  RC_PRE(device.is_cpu() || drawn.type != at::kDouble);  // no kernel quantises fp64
+  const auto whole = [](Index extent) { return (extent + 15) / 16 * 16; };
+  const auto result = grouped_fp8_linears_are_linears(
+      {drawn.device, drawn.type, drawn.counts, whole(drawn.in), whole(drawn.out), drawn.seed});
   if (!result) RC_FAIL(std::string(result.message()));
 }
 

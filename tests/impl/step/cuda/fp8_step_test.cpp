@@ -15,7 +15,9 @@ using namespace parity;
 
 const at::Device gpu(at::kCUDA, 0);
 
-Fp8Case in_bf16(Recipe recipe) { return {.linear = {.recipe = recipe}, .dtype = Dtype::bf16}; }
+Fp8Case in_bf16(Recipe recipe, bool experts = false) {
+  return {.linear = {.recipe = recipe, .unquantised = {}, .experts = experts}, .dtype = Dtype::bf16};
+}
 
 /// Weights after four steps, and the numbers of each.
 struct Trained {
@@ -46,9 +48,9 @@ Trained train(const Fp8Case& of, bool captured = false) {
 /// with a probability of about a hundredth, and an error as large as twelve roundings' variance. So the GPU's
 /// gradient lies nearer to its own reference than FP8 moves the gradient; and FP8 was computed, since it lies
 /// further from the plain one.
-void expect_near_its_reference(const spec::ModelSpec& model, Recipe recipe) {
+void expect_near_its_reference(const spec::ModelSpec& model, Recipe recipe, bool experts = false) {
   const auto communicator = make_self_communicator();
-  tests::StepRunner trainer = fp8_runner(model, in_bf16(recipe), gpu, *communicator, 3);
+  tests::StepRunner trainer = fp8_runner(model, in_bf16(recipe, experts), gpu, *communicator, 3);
   reference::TrainState state = reference::initial_state(model, 3);
   for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
     state.parameters.at(parameter.name) =
@@ -56,8 +58,7 @@ void expect_near_its_reference(const spec::ModelSpec& model, Recipe recipe) {
   const reference::Batch batch = fp8_batch(model, 1);
   const run::StepResult result =
       trainer.step(tests::micro_batches(batch, 2), static_cast<double>(batch.valid_tokens()), 1e-30);
-  reference::Recipes recipes;
-  recipes.of_block.assign(static_cast<std::size_t>(model.layers), recipe);
+  const reference::Recipes recipes = reference::recipes_of(in_bf16(recipe, experts).linear, model.layers);
   const auto micro_batches = tests::micro_batches(batch, 2);
   const auto fp8 = reference::step_gradients(state.parameters, model, micro_batches, settings().z_loss,
                                              recipes),
@@ -86,6 +87,9 @@ TEST(Fp8StepCuda, GradientsAreNearTheReferencesOwn) {
     }
     for (const spec::ModelSpec& model : {fp8_model(false), fp8_latent_model(true), fp8_experts_model(false)})
       expect_near_its_reference(model, recipe);
+    if (recipe == Recipe::fp8_tensor)
+      for (const bool latent : {false, true})
+        expect_near_its_reference(fp8_whole_experts_model(latent), recipe, /*experts=*/true);
   }
 }
 
