@@ -63,15 +63,24 @@ at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor
   return run(site, {}, [&] { return permute::combine(base, rows, routing.rows(), pass); });
 }
 
+/// Rows of what x has behind the last expert's would set the scale of all: where rows are dropped, none is
+/// quantised (config_c44).
+TensorOps::GroupedCodes TensorOps::grouped_codes(const Site& site, const Operand& x, const Weight& weight,
+                                                 spec::quantise::Role role, ReadBy reader) {
+  TORCH_CHECK(!drops(), "rows that are not written would be quantised");
+  return {quantised(site, x.value, weight.at_gemm, role, ReadBy::forward).rows,
+          weight_twin(site, weight.as_read(), reader)};
+}
+
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                      const Routing& routing) {
   const at::Tensor& ends = routing.rows().ends;
   if (weight.at_gemm == spec::quantise::Recipe::none)
     return run(site, {}, [&] { return grouped_linear::forward(x.value, weight.matrix.values(), ends); });
-  const quantise::Quantised
-      rows = quantised(site, x.value, weight.at_gemm, spec::quantise::Role::activation, ReadBy::forward).rows,
-      twin = weight_twin(site, weight.as_read(), ReadBy::forward);
-  return run(site, {}, [&] { return grouped_linear::forward(rows, twin, ends, context_.compute); });
+  const GroupedCodes codes =
+      grouped_codes(site, x, weight, spec::quantise::Role::activation, ReadBy::forward);
+  return run(site, {},
+             [&] { return grouped_linear::forward(codes.rows, codes.weight, ends, context_.compute); });
 }
 
 at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
@@ -80,10 +89,11 @@ at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy
   if (weight.at_gemm == spec::quantise::Recipe::none)
     return run(site, {},
                [&] { return grouped_linear::backward_input(dy.value, weight.matrix.values(), ends); });
-  const quantise::Quantised
-      rows = quantised(site, dy.value, weight.at_gemm, spec::quantise::Role::gradient, ReadBy::forward).rows,
-      twin = weight_twin(site, weight.as_read(), ReadBy::weight_gradient);
-  return run(site, {}, [&] { return grouped_linear::backward_input(rows, twin, ends, context_.compute); });
+  const GroupedCodes codes =
+      grouped_codes(site, dy, weight, spec::quantise::Role::gradient, ReadBy::weight_gradient);
+  return run(site, {}, [&] {
+    return grouped_linear::backward_input(codes.rows, codes.weight, ends, context_.compute);
+  });
 }
 
 void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

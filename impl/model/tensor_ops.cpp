@@ -67,19 +67,14 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
   const WeightTwins::Block* const twins =
       context_.twins ? &context_.twins->of(block, acquired.decoder, recipe, context_.linear->experts)
                      : nullptr;
-  const auto read_in_fp8 = [&](const auto& fields, std::size_t first, auto which) {
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-      Weight& weight = weights.decoder.*fields[i];
-      if (!weight.defined()) continue;
-      weight.*which = recipe;
-      if (twins) weight.twins = (*twins)[first + i];
-    }
-  };
-  using Decoder = decltype(weights.decoder);
-  constexpr auto linears = spec::step::linear_fields<Decoder>();
-  read_in_fp8(linears, 0, &Weight::recipe);
-  if (context_.linear->experts)
-    read_in_fp8(spec::step::expert_fields<Decoder>(), linears.size(), &Weight::at_gemm);
+  constexpr auto fields = spec::step::linear_fields<decltype(weights.decoder)>();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    Weight& weight = weights.decoder.*fields[i];
+    const bool of_experts = i >= spec::step::first_linear_of_experts;
+    if (!weight.defined() || (of_experts && !context_.linear->experts)) continue;
+    (of_experts ? weight.at_gemm : weight.recipe) = recipe;
+    if (twins) weight.twins = (*twins)[i];
+  }
   return weights;
 }
 

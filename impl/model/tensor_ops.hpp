@@ -280,6 +280,12 @@ class TensorOps {
                   ReadBy readers);
   quantise::Twins quantised(const Site& site, const at::Tensor& x, spec::quantise::Recipe recipe,
                             spec::quantise::Role role, ReadBy readers);
+  /// What a grouped GEMM in FP8 reads.
+  struct GroupedCodes {
+    quantise::Quantised rows, weight;
+  };
+  GroupedCodes grouped_codes(const Site& site, const Operand& x, const Weight& weight,
+                             spec::quantise::Role role, ReadBy reader);
   /// The orientation of a weight that forward's GEMM or the input's gradient reads, [out, in] or [in, out].
   quantise::Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
   /// Ids of the vocabulary, or targets, as those of this tensor rank's part of it.

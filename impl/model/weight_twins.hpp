@@ -12,10 +12,8 @@ namespace assay::impl {
 
 class WeightTwins {
  public:
-  /// Of the matrices of a decoder block that are quantised, its linears and its routed experts; undefined
-  /// where a block has none of a name.
-  using Block = std::array<quantise::Twins, spec::step::linear_fields<DecoderWeights>().size() +
-                                                spec::step::expert_fields<DecoderWeights>().size()>;
+  /// Of the matrices of a decoder block that are quantised; undefined where a block has none of a name.
+  using Block = std::array<quantise::Twins, spec::step::linear_fields<DecoderWeights>().size()>;
 
   explicit WeightTwins(std::int64_t layers)
       : blocks_(static_cast<std::size_t>(layers)), current_(static_cast<std::size_t>(layers), false) {}

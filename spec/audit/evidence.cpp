@@ -79,6 +79,7 @@ std::optional<double> peak_of_mix(const Evidence& e) {
     std::string layer;
     for (std::istringstream left_out(e.record.linear_bf16_layers); std::getline(left_out, layer, ',');)
       config.linear_bf16_layers.push_back(layer);
+    config.linear_experts = e.record.linear_experts == "on";
     const LinearPrecision linear = linear_precision(config, *e.model);
     return spec::dense_peak(
         e.gpu, exact_flops_by_precision(*e.model, static_cast<std::int64_t>(e.sequence_length->middle()),

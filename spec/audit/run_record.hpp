@@ -300,6 +300,7 @@ struct RunFacts {
   std::string dtype;   ///< that computes ("bf16", "fp8"); empty when not stated
   std::string linear;  ///< compute.linear of our own records, where it is not bf16, and the layers left out
   std::string linear_bf16_layers;  ///< separated by commas
+  std::string linear_experts;      ///< "on", "off" or, of a record from before that key, empty
   std::string schedule;  ///< "cosine", "linear", "constant", "wsd", "inverse-square-root", as the trainer
                          ///< calls it; empty when not stated
   std::string parallelism;

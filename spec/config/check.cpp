@@ -171,8 +171,17 @@ LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model
   }
   std::sort(out.unquantised.begin(), out.unquantised.end());
   out.unquantised.erase(std::unique(out.unquantised.begin(), out.unquantised.end()), out.unquantised.end());
-  out.experts = config.linear == quantise::Recipe::fp8_tensor && model.experts &&
-                model.experts->width >= least_fp8_expert;
+  out.experts = config.linear_experts;
+  // config_c45
+  require(
+      !config.linear_experts || (config.linear == quantise::Recipe::fp8_tensor && model.experts),
+      "config_c45", [&] {
+        return "compute.linear_experts = \"on\" with compute.linear = \"" +
+               shown(find_key("compute.linear")->get(config)) + "\" and " + model.name +
+               (model.experts ? "" : ", which has no experts") +
+               ": routed experts are in FP8 with fp8_tensor alone; set compute.linear=fp8_tensor, or leave "
+               "compute.linear_experts out";
+      });
   return out;
 }
 

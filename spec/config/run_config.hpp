@@ -93,6 +93,7 @@ struct RunConfig {
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   quantise::Recipe linear = quantise::Recipe::none;  ///< of the linears of decoder blocks
   std::vector<std::string> linear_bf16_layers;       ///< "first", "last" or a number from 0: not quantised
+  bool linear_experts = false;                       ///< routed experts are quantised, too
   TwinsMade linear_weights = TwinsMade::automatic;
   Device device = Device::automatic;
   AttentionBackend attention = AttentionBackend::automatic;

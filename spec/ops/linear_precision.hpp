@@ -23,10 +23,6 @@ constexpr std::int64_t extent_unit(Recipe recipe) {
 /// `use`: the orientation that a GEMM reads, before each GEMM.
 enum class QuantiseWeights { step, use };
 
-/// Routed experts as narrow as this gain from FP8; a narrower one's casts cost what its GEMMs save (measured
-/// on Hopper, docs/decisions/0026-experts-in-fp8.md). [entries of an expert's gated activation]
-inline constexpr std::int64_t least_fp8_expert = 2048;
-
 struct LinearPrecision {
   quantise::Recipe recipe = quantise::Recipe::none;
   std::vector<std::int64_t> unquantised = {};  ///< decoder blocks, from 1, that compute in the compute type

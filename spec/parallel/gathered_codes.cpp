@@ -5,7 +5,7 @@
 namespace assay::spec {
 
 namespace {
-/// The router and experts are read in the compute type.
+/// The router and experts are gathered in the compute type.
 bool is_linear(const Parameter& parameter) {
   switch (parameter.role) {
     case Role::query:

@@ -95,17 +95,14 @@ constexpr auto decoder_fields() {
                     Field{&P::shared_down, Role::shared_down}};
 }
 
-/// The matrices that FP8 recipes quantise, in the order of `block_linears` (spec/ops/linear_precision.hpp).
+/// The matrices that FP8 recipes quantise, in the order of `block_linears` and `expert_linears`
+/// (spec/ops/linear_precision.hpp).
 template <class P>
 constexpr auto linear_fields() {
-  return std::array{&P::qkv,          &P::query_down, &P::query_up, &P::key_value_down,
-                    &P::key_value_up, &P::output,     &P::gate_up,  &P::down};
+  return std::array{&P::qkv,    &P::query_down, &P::query_up, &P::key_value_down,  &P::key_value_up,
+                    &P::output, &P::gate_up,    &P::down,     &P::experts_gate_up, &P::experts_down};
 }
-/// Those of routed experts, in the order of `expert_linears`.
-template <class P>
-constexpr auto expert_fields() {
-  return std::array{&P::experts_gate_up, &P::experts_down};
-}
+inline constexpr std::size_t first_linear_of_experts = 8;
 
 /// The parameters from `first` to `last`, which stand beside each other in the flat buffer.
 struct FieldRange {

@@ -82,17 +82,17 @@ at::Tensor multiply(cuda::Part part, const Quantised& left, const Quantised& rig
               ", ends ", describe(ends));
   const std::int64_t outer = forward ? right.rows() / X : right.rows();
   const metrics::Fp8Scope counted;
-  if (left.codes.is_cuda() && type == at::kBFloat16 && left.rows() > 0 && in % 16 == 0 && outer % 16 == 0) {
-    at::Tensor y = at::empty({left.rows(), outer}, left.codes.options().dtype(type));
-    if (cuda::multiply(part, left, right, ends, y)) return y;
-  }
+  at::Tensor y = at::empty({left.rows(), outer}, left.codes.options().dtype(type));
+  if (left.rows() == 0) return y;
+  if (y.is_cuda() && type == at::kBFloat16 && in % 16 == 0 && outer % 16 == 0 &&
+      cuda::multiply(part, left, right, ends, y))
+    return y;
   const at::ScalarType values_type = left.codes.is_cpu() ? math_type(type) : type;
   const at::Tensor values = quantise::dequantise(left, values_type),
                    weights = quantise::dequantise(right, values_type),
                    by_expert = forward ? weights.view({X, outer, in}).transpose(1, 2)
                                        : weights.view({outer, X, in}).permute({1, 2, 0});
-  if (by_library(values, in, outer)) return at::_grouped_mm(values, by_expert, ends);
-  return by_groups(values, by_expert, ends).to(type);
+  return y.copy_(by_groups(values, by_expert, ends));
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ at::Tensor backward_input(const at::Tensor& dy, const at::Tensor& weight, const 
 
 /// The same of matrices in FP8 with a scale for each (Scaling::tensor): x [R, in] and weight [X out, in] in
 /// E4M3; of the input's gradient dy [R, out] in E5M2 and `transposed` [in, X out] in E4M3. -> `type`. On GPUs
-/// of compute capability 9.0 by kernels of our own, extents multiples of 16; elsewhere exact products of the
-/// FP8 values, summed as `type` sums. Weights' gradients sum over an expert's rows, which no FP8 GEMM takes
-/// at any number: they read values.
+/// of compute capability 9.0 to bf16 by kernels of our own, extents multiples of 16; elsewhere exact products
+/// of the FP8 values, summed as `type` sums, which the trainer takes on CPUs alone. Weights' gradients sum
+/// over an expert's rows, which no FP8 GEMM takes at any number: they read values.
 at::Tensor forward(const quantise::Quantised& x, const quantise::Quantised& weight, const at::Tensor& ends,
                    at::ScalarType type);
 at::Tensor backward_input(const quantise::Quantised& dy, const quantise::Quantised& transposed,

@@ -197,7 +197,8 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
       layout.shards_weights() &&
       !spec::gathered_codes(spec::inventory(setting.model), setting.linear, true).blocks.empty();
   if (const std::string linear = spec::describe(setting.linear, codes); !linear.empty())
-    start.linear = linear + (setting.model.experts ? "; experts in the compute type" : "");
+    start.linear =
+        linear + (setting.model.experts && !setting.linear.experts ? "; experts in the compute type" : "");
   start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
   start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;
   start.data = data_of(facts);

@@ -9,6 +9,7 @@
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/gemm/fp8_gemm.hpp"
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "spec/config/keys.hpp"
@@ -178,6 +179,11 @@ void refuse_fp8(const spec::RunConfig& config, const spec::ModelSpec& model, con
                     std::string("compute.linear=") + to_string(config.linear) +
                         " on a GPU needs compute.dtype=bf16; leave compute.linear out, or train on the CPU "
                         "(compute.device=cpu), where FP8 is emulated beside every dtype");
+  if (device.is_cuda() && config.linear_experts && !grouped_linear::cuda::has_kernels())
+    throw UserError(
+        ExitCode::usage,
+        "compute.linear_experts=on needs a GPU of compute capability 9.0 and a build with CUTLASS "
+        "(ci/setup fetches its headers); leave compute.linear_experts out");
 }
 
 Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,

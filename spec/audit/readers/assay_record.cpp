@@ -288,6 +288,7 @@ class AssayRecord : public LineReader {
         for (const std::string& layer : std::get<std::vector<std::string>>(*layers))
           left_out += (left_out.empty() ? "" : ",") + layer;
       builder.name(&RunRecord::linear_bf16_layers, left_out);
+      builder.name(&RunRecord::linear_experts, text("compute.linear_experts"));
     }
     const auto highest = number("optimizer.learning_rate"), ratio = number("schedule.final_ratio");
     const std::string kind = text("schedule.kind"), fall = text("schedule.decay_shape");

@@ -153,21 +153,21 @@ void PaperOps::record_grouped(const Site& site, StepPass pass, std::int64_t rows
            .fp8 = fp8 ? flops.matmul : Count(0)});
 }
 
-/// On a CPU bf16 is multiplied in fp32; codes are turned into values wherever no kernel reads them.
+/// On a CPU bf16 is multiplied in fp32, and codes are turned into values.
 Tensor PaperOps::grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                                  std::int64_t out, bool fp8) {
   const std::int64_t X = s_.model.experts->count / expert_ranks();
   const bool bf16 = s_.dtype == Dtype::bf16;
   Tensor left, right, wide;
-  if (fp8 && on_gpu() && !(bf16 && s_.grouped_sums)) {
-    left = temporary("values_left", {rows, in}, element_);
-    right = temporary("values_right", {X, in, out}, element_);
-  }
+  if (fp8 && rows == 0) return make(name, purpose, {rows, out}, element_);
+  Tensor result;
+  if (fp8) result = make(name, purpose, {rows, out}, element_);
   if (!on_gpu() && (bf16 || fp8)) {
     left = temporary("wide_left", {rows, in}, statistic_);
     right = temporary("wide_right", {X, in, out}, statistic_);
+    wide = temporary("wide_result", {rows, out}, statistic_);
   }
-  if (!on_gpu() && bf16) wide = temporary("wide_result", {rows, out}, f32_bytes);
+  if (fp8) return result;
   return make(name, purpose, {rows, out}, element_);
 }
 

@@ -82,14 +82,14 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) cons
   fill_block(out, inventory_, alike, s_.model.tied_embeddings,
              [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers)), codes = codes_.of(block),
               experts = s_.linear.experts](auto& field, const Parameter& first, std::int64_t rows) {
-               const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down;
-               if constexpr (std::is_same_v<decltype(field), Weight&>)
-                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes};
-               else
+               if constexpr (std::is_same_v<decltype(field), Weight&>) {
+                 const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down,
+                            routed = first.role >= Role::expert_gate && first.role <= Role::expert_down;
+                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes,
+                          routed && experts ? recipe : quantise::Recipe::none};
+               } else {
                  field = {rows};
-               if constexpr (std::is_same_v<decltype(field), Weight&>)
-                 if (experts && (first.role == Role::expert_gate || first.role == Role::expert_down))
-                   field.at_gemm = recipe;
+               }
              });
   return out;
 }

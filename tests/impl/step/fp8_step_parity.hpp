@@ -33,7 +33,7 @@ inline spec::ModelSpec fp8_latent_model(bool compressed_queries) {
   return model;
 }
 
-/// Layers dense and sparse; of the sparse one attention alone is in FP8, and the experts' width fits no
+/// Layers dense and sparse; of the sparse one attention alone is in FP8, and the experts' width of 40 fits no
 /// recipe.
 inline spec::ModelSpec fp8_experts_model(bool latent) {
   spec::ModelSpec model = latent ? fp8_latent_model(true) : fp8_model(false);

@@ -341,35 +341,31 @@ TEST(ConfigSpec, C29RefusesARateOfBiasesThatTheModelLacks) {
   EXPECT_EQ(refusal(config, model), "");
 }
 
-/// Routed experts are in FP8 from the width on at which it was measured to gain, with one scale a tensor.
-TEST(ConfigSpec, WideExpertsAreInFp8) {
+TEST(ConfigSpec, C45RefusesExpertsInFp8WithoutFp8TensorOrExperts) {
   RunConfig config;
-  const auto experts = [&](quantise::Recipe recipe, const char* model) {
-    config.linear = recipe;
-    return linear_precision(config, find_model(model)).experts;
-  };
   using quantise::Recipe;
-  for (const char* wide : {"mixtral-8x7b", "deepseek-v3"}) {
-    EXPECT_TRUE(experts(Recipe::fp8_tensor, wide)) << wide;
-    for (const Recipe other : {Recipe::none, Recipe::fp8_block, Recipe::mxfp8})
-      EXPECT_FALSE(experts(other, wide)) << wide << ", " << to_string(other);
+  const ModelSpec mixtral = find_model("mixtral-8x7b");
+  for (const Recipe recipe : {Recipe::none, Recipe::fp8_block, Recipe::mxfp8, Recipe::fp8_tensor}) {
+    config.linear = recipe, config.linear_experts = false;
+    EXPECT_EQ(refusal(config, mixtral), "");
+    EXPECT_FALSE(linear_precision(config, mixtral).experts);
+    config.linear_experts = true;
+    EXPECT_EQ(refusal(config, mixtral).substr(0, 10), recipe == Recipe::fp8_tensor ? "" : "config_c45");
+    EXPECT_EQ(refusal(config, two_layers()).substr(0, 10), "config_c45");
   }
-  for (const char* none : {"olmoe-1b-7b", "qwen3-30b-a3b", "llama3-8b"})
-    EXPECT_FALSE(experts(Recipe::fp8_tensor, none)) << none;
-  config.linear = Recipe::fp8_tensor;
   config.linear_bf16_layers = {"first"};
-  const LinearPrecision tensor = linear_precision(config, find_model("mixtral-8x7b"));
-  EXPECT_EQ(tensor.of_experts(1, 32), Recipe::none);
-  EXPECT_EQ(tensor.of_experts(2, 32), Recipe::fp8_tensor);
+  const LinearPrecision linear = linear_precision(config, mixtral);
+  EXPECT_EQ(linear.of_experts(1, 32), Recipe::none);
+  EXPECT_EQ(linear.of_experts(2, 32), Recipe::fp8_tensor);
   EXPECT_EQ(
-      describe(tensor),
+      describe(linear),
       "fp8_tensor: activations e4m3, weights e4m3, gradients e5m2; routed experts too, but for gradients "
       "of their weights; not in layers 0; weights quantised before each GEMM");
-  ModelSpec odd = find_model("mixtral-8x7b");
+  ModelSpec odd = mixtral;
   odd.experts->width = 14344;
-  EXPECT_THROW(check(tensor, odd, 4096), SpecError);
+  EXPECT_THROW(check(linear, odd, 4096), SpecError);
   odd.experts->width = 14352;
-  EXPECT_NO_THROW(check(tensor, odd, 4096));
+  EXPECT_NO_THROW(check(linear, odd, 4096));
 }
 
 TEST(ConfigSpec, C10RefusesLayersThatTheModelLacks) {

@@ -498,6 +498,7 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
       *rc::gen::elementOf(std::vector<Recompute>(std::begin(all_recomputes), std::end(all_recomputes)));
   setting.linear.recipe = *rc::gen::element(quantise::Recipe::fp8_tensor, quantise::Recipe::mxfp8);
   if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {2};
+  setting.linear.experts = setting.model.experts && *rc::gen::arbitrary<bool>();
   const std::int64_t blocks = 2 - static_cast<std::int64_t>(setting.linear.unquantised.size());
   const ExecutedFlops ran = paper::trace(setting).executed;
   Count once;
@@ -515,10 +516,17 @@ RC_GTEST_PROP(PaperFp8Spec, Fp8FlopsAreThoseOfBlockLinears, ()) {
   }
   const FlopsByPrecision exact =
       exact_flops_by_precision(setting.model, setting.sequence_length, Precision::bf16, setting.linear);
+  const auto experts = [&](ExecutedPass pass) { return ran.at(FlopComponent::routed_experts, pass); };
+  const bool in_fp8 = setting.linear.experts && setting.linear.of(2, 2) != quantise::Recipe::none;
+  RC_ASSERT(experts(ExecutedPass::forward).fp8 ==
+            (in_fp8 ? experts(ExecutedPass::forward).executed() : Count(0)));
+  RC_ASSERT(2 * experts(ExecutedPass::backward).fp8 ==
+            (in_fp8 ? experts(ExecutedPass::backward).executed() : Count(0)));
+  once += experts(ExecutedPass::forward).fp8 + experts(ExecutedPass::backward).fp8;
   RC_ASSERT(once == setting.micro * exact.at(Precision::fp8));
   for (const FlopComponent component :
        {FlopComponent::head, FlopComponent::attention_scores, FlopComponent::attention_values,
-        FlopComponent::router, FlopComponent::routed_experts, FlopComponent::shared_experts})
+        FlopComponent::router, FlopComponent::shared_experts})
     RC_ASSERT(ran.at(component, ExecutedPass::forward).fp8 == Count(0));
 }
 

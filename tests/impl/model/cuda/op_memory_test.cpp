@@ -64,7 +64,7 @@ TEST(OpMemoryCuda, EveryOpFindsAndTakesWhatThePaperSays) {
         tests::compare_op_memory(fp8, at::Device(at::kCUDA, 0), meter, 4 << 20, /*prepare=*/true);
         if (recipe != Recipe::fp8_tensor) continue;
         SCOPED_TRACE("routed experts");
-        fp8.model.experts = spec::Experts{.count = 5, .active = 2, .width = 48, .first_dense = 1};
+        fp8.model.experts = spec::Experts{.count = 8, .active = 2, .width = 1024, .first_dense = 1};
         fp8.linear.experts = true;
         tests::compare_op_memory(fp8, at::Device(at::kCUDA, 0), meter, 4 << 20, /*prepare=*/true);
       }

@@ -77,6 +77,25 @@ inline void linear_layers(Workshop& shop) {
   EXPECT_NE(none.refusal.find("layers 0 to 1"), std::string::npos) << none.refusal;
 }
 
+/// Routed experts in FP8 as well, recorded as such; refused without experts, of odd extents, in other
+/// recipes.
+inline void linear_experts(Workshop& shop) {
+  const std::string fp8 = "compute.linear=fp8_tensor", on = "compute.linear_experts=on",
+                    routed = "model.name=" + shop.folder("routed.toml");
+  differ(shop, {routed, fp8}, {"", on}, losses);
+  const auto text = [](const Outcome& o) { return o.run.start.linear.value_or(""); };
+  EXPECT_NE(text(shop.train({routed, fp8})).find("experts in the compute type"), std::string::npos);
+  const std::string both = text(shop.train({routed, fp8, on}));
+  EXPECT_NE(both.find("routed experts too"), std::string::npos) << both;
+  EXPECT_EQ(both.find("compute type"), std::string::npos) << both;
+  for (const Settings& bad :
+       {Settings{routed, on}, Settings{fp8, on}, Settings{routed, "compute.linear=mxfp8", on},
+        Settings{"model.name=" + shop.folder("experts.toml"), fp8, on}}) {
+    const Outcome refused = shop.train(bad);
+    EXPECT_EQ(refused.code, static_cast<int>(ExitCode::usage)) << refused.refusal;
+  }
+}
+
 /// The same losses, with and without twins in memory.
 inline void linear_weights(Workshop& shop) {
   const Settings fp8 = {"compute.linear=fp8_tensor"};
@@ -296,6 +315,7 @@ inline std::map<std::string, Check> machine_checks() {
       {"compute.deterministic", repeated_bits},
       {"compute.linear", linear},
       {"compute.linear_bf16_layers", linear_layers},
+      {"compute.linear_experts", linear_experts},
       {"compute.linear_weights", linear_weights},
       {"compute.cuda_graph", cuda_graph},
       {"compute.threads", threads},

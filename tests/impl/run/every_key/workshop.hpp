@@ -66,6 +66,7 @@ class Workshop {
     model("model", "llama", 1);
     model("other", "qwen3", 2);
     model("experts", "mixtral", 1, "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\n");
+    model("routed", "mixtral", 1, "\n[experts]\ncount = 4\nactive = 2\nwidth = 32\n");
     model("biased", "mixtral", 1,
           "\n[experts]\ncount = 4\nactive = 2\nwidth = 24\nrouter_bias = true\nscoring = \"sigmoid\"\n");
     model("latent", "deepseek_v3", 1,
