@@ -21,7 +21,6 @@ namespace assay::impl::expert_ranks_test {
 namespace {
 
 using spec::DataParallel;
-using spec::QuantiseWeights;
 using spec::quantise::Recipe;
 using tests::LayoutCase;
 
@@ -124,22 +123,6 @@ TEST(ExpertRanksImpl, RanksWithoutATokenTrainAsTheReference) {
       LayoutCase c{.seed = 9, .micro = 1, .accumulation = 2, .recompute = recompute};
       c.experts = true, c.expert = 4, c.one_expert = true;
       const spec::Layout layout = spec::layout_of(data, 4, 4);
-      EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
-    }
-}
-
-/// Routed experts in FP8: the rows that a rank received share a scale, and so do its experts' weights.
-TEST(ExpertRanksImpl, InFp8TrainAsTheReference) {
-  for (std::uint64_t seed = 0; seed < 4; ++seed)
-    for (const QuantiseWeights weights : {QuantiseWeights::step, QuantiseWeights::use}) {
-      if (weights == QuantiseWeights::step && kinds[seed] >= DataParallel::shard) continue;
-      LayoutCase c{
-          .seed = seed,
-          .micro = 1,
-          .steps = 2,
-          .linear = {.recipe = Recipe::fp8_tensor, .unquantised = {}, .weights = weights, .experts = true}};
-      c.experts = true, c.expert = seed % 2 == 0 ? 2 : 3;
-      const spec::Layout layout = spec::layout_of(kinds[seed], c.expert, c.expert);
       EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
     }
 }

@@ -70,7 +70,6 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
     model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;
     model.width = 16 * (1 + draw % 3), model.ffn = 16 * (1 + draw % 5), model.layers = 2 + draw % 2;
     if (model.experts) model.experts->first_dense = draw % 2;
-    if (c.linear.experts) model.experts->width = 16 * (1 + draw % 2);
     model.context = std::max<std::int64_t>(model.context, 16), model.init_std = 0.2;
     // What a document begins with is rarely the same token twice: their attended values would be one value,
     // up to a rounding of the softmax, and values are sums of FP8 products, which lie on ties of codes.

@@ -353,6 +353,9 @@ TEST(ConfigSpec, C45RefusesExpertsInFp8WithoutFp8TensorOrExperts) {
     EXPECT_EQ(refusal(config, mixtral).substr(0, 10), recipe == Recipe::fp8_tensor ? "" : "config_c45");
     EXPECT_EQ(refusal(config, two_layers()).substr(0, 10), "config_c45");
   }
+  config.expert_ranks = 2;
+  EXPECT_EQ(refusal(config, mixtral).substr(0, 10), "config_c46");
+  config.expert_ranks = 1;
   config.linear_bf16_layers = {"first"};
   const LinearPrecision linear = linear_precision(config, mixtral);
   EXPECT_EQ(linear.of_experts(1, 32), Recipe::none);
