@@ -194,14 +194,20 @@ class Run {
       const bool save_is_due =
           report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
-      if ((save_is_due || best || made_up_for) && done < config_.steps) {
+      const bool saved_at_end = done == config_.steps && config_.checkpoint_at_end;
+      if ((save_is_due || best || made_up_for) && !saved_at_end) {
         waited_for_save_ += timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
         saved_at_ = std::chrono::steady_clock::now();
       }
     }
     say_profile(profiling_->finish());
     if (last_words) last_words->not_needed();
-    timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+    timed_save([&] {
+      if (config_.checkpoint_at_end)
+        saving.at_last(trainer_->buffers(), state(), stop);
+      else
+        saving.finish();
+    });
     row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
     sample();

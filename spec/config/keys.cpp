@@ -448,9 +448,8 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(choice<bool>(
       "compute.linear_experts", &C::linear_experts, {{"off", false}, {"on", true}},
       "With compute.linear=fp8_tensor: whether routed experts, too, compute their outputs and the gradients "
-      "of "
-      "their inputs in FP8, and those of their weights in compute.dtype. Measured with thousands of rows an "
-      "expert it gains from a width of 1,024 on, and loses at 768"));
+      "of their inputs in FP8, and those of their weights in compute.dtype. Measured, it gains with a width "
+      "of 1,024 and 2,048 rows an expert, and loses with 768 and 1,024"));
   all.push_back(when(
       "compute.linear is not \"bf16\"", quantises,
       choice<TwinsMade>("compute.linear_weights", &C::linear_weights,
@@ -523,6 +522,9 @@ void add_machine_and_run(std::vector<Key>& all) {
   all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",
                         "Steps between checkpoints; 0: only by checkpoint.minutes, at the end and when "
                         "stopped"));
+  all.push_back(choice<bool>("checkpoint.at_end", &C::checkpoint_at_end, {{"off", false}, {"on", true}},
+                             "Whether the run is saved after its last step; off, for a run that is only "
+                             "measured: a run that is stopped before is still saved"));
   all.push_back(number("checkpoint.minutes", &C::checkpoint_minutes, ">= 0", "[min]",
                        "Time after which a run that has not saved saves, by rank 0's clock; 0: never"));
   all.push_back(integer("checkpoint.keep", &C::checkpoint_keep, 1, 1'000'000, "[checkpoints]",

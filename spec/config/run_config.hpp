@@ -116,6 +116,7 @@ struct RunConfig {
   std::string directory = "runs/tiny-llama";
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only by the clock, at the end or on a stop
   double checkpoint_minutes = 30;     ///< since the last save or the start; 0: not by the clock
+  bool checkpoint_at_end = true;      ///< after the last step
   std::int64_t checkpoint_keep = 2;
   bool keep_best = false;               ///< beside these the checkpoint of the lowest validation loss
   bool checkpoint_asynchronous = true;  ///< steps go on while a checkpoint is written

@@ -61,7 +61,10 @@ std::vector<std::string> settings_of(const Study& study, const Part& part) {
   for (const std::string& more :
        {"train.steps=" + std::to_string(study.steps),
         "batch.sequences=" + std::to_string(sequences_of(study, part.ranks)),
-        "log.every=" + std::to_string(study.steps), "run.directory=" + folder_of(study, part).string()})
+        // What is trained is of no use to anyone.
+        std::string("checkpoint.every=0"), std::string("checkpoint.minutes=0"),
+        std::string("checkpoint.at_end=off"), "log.every=" + std::to_string(study.steps),
+        "run.directory=" + folder_of(study, part).string()})
     all.push_back(more);
   return all;
 }
@@ -95,8 +98,6 @@ void train(const Study& study, const Part& part, const std::string& program) {
                                                              " (exit code " + std::to_string(outcome.code) +
                                                              "): " + text);
   }
-  std::error_code error;  // what was trained is of no use to anyone
-  fs::remove_all(folder_of(study, part) / "checkpoints", error);
 }
 
 /// All at the same time: of several GPUs none is cooler, or has more of the host, than when all work

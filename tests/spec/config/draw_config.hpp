@@ -132,6 +132,7 @@ inline spec::RunConfig draw_config() {
   config.directory = draw_text(false);
   config.checkpoint_every = *inRange<std::int64_t>(0, 1000);
   config.checkpoint_minutes = *rc::gen::arbitrary<bool>() ? 0.0 : draw_positive(1e300);
+  config.checkpoint_at_end = *rc::gen::arbitrary<bool>();
   config.checkpoint_keep = *inRange<std::int64_t>(1, 1000);
   config.checkpoint_asynchronous = *rc::gen::arbitrary<bool>();
   config.resume = *rc::gen::element(spec::Resume::never, spec::Resume::automatic, spec::Resume::path);

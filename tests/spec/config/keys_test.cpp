@@ -71,8 +71,8 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
                bias_rate, on_non_finite, max_skipped, capacity, schedule, warmup, decay_steps, shape, ratio,
                compute, states, linear, linear_layers, linear_experts, linear_weights, device, attention,
                deterministic, graph, threads, recompute, seed, data_parallel, shard_ranks, tensor, expert,
-               reduce, check_replicas, stall, directory, every, minutes, keep, keep_best, asynchronous,
-               resume, resume_path, log_every, tensorboard, profile, sentences] = config;
+               reduce, check_replicas, stall, directory, every, minutes, saved_at_end, keep, keep_best,
+               asynchronous, resume, resume_path, log_every, tensorboard, profile, sentences] = config;
   const RunConfig defaults;
   const auto& [model0, weights0, init_std0, sequences0, ramp0, micro0, sequence_length0, paths0, mixture0,
                dtype0, end0, ends0, prefetch0, samples0, eval_paths0, eval_share0, eval_sequences0,
@@ -81,8 +81,8 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
                schedule0, warmup0, decay_steps0, shape0, ratio0, compute0, states0, linear0, linear_layers0,
                linear_experts0, linear_weights0, device0, attention0, deterministic0, graph0, threads0,
                recompute0, seed0, data_parallel0, shard_ranks0, tensor0, expert0, reduce0, check_replicas0,
-               stall0, directory0, every0, minutes0, keep0, keep_best0, asynchronous0, resume0, resume_path0,
-               log_every0, tensorboard0, profile0, sentences0] = defaults;
+               stall0, directory0, every0, minutes0, saved_at_end0, keep0, keep_best0, asynchronous0, resume0,
+               resume_path0, log_every0, tensorboard0, profile0, sentences0] = defaults;
   EXPECT_TRUE(model != model0 && weights != weights0 && init_std != init_std0 && sequences != sequences0 &&
               micro != micro0 && ramp != ramp0 && mixture != mixture0);
   EXPECT_TRUE(sequence_length != sequence_length0 && paths != paths0 && dtype != dtype0 && end != end0 &&
@@ -102,8 +102,8 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
               deterministic != deterministic0 && graph != graph0 && threads != threads0 && seed != seed0);
   EXPECT_TRUE(linear != linear0 && linear_layers != linear_layers0 && linear_weights != linear_weights0 &&
               linear_experts != linear_experts0);
-  EXPECT_TRUE(directory != directory0 && every != every0 && keep != keep0 && resume != resume0 &&
-              asynchronous != asynchronous0);
+  EXPECT_TRUE(directory != directory0 && every != every0 && saved_at_end != saved_at_end0 && keep != keep0 &&
+              resume != resume0 && asynchronous != asynchronous0);
   EXPECT_TRUE(on_non_finite != on_non_finite0 && max_skipped != max_skipped0 && minutes != minutes0 &&
               tensorboard != tensorboard0 && profile != profile0);
   EXPECT_TRUE(recompute != recompute0 && resume_path != resume_path0 && log_every != log_every0 &&

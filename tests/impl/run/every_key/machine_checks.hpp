@@ -354,6 +354,16 @@ inline std::map<std::string, Check> machine_checks() {
                  {"checkpoint.minutes=1e-12", "step_00000001 step_00000002 step_00000003 step_00000004 "}},
                 checkpoints);
        }},
+      {"checkpoint.at_end",
+       [](Workshop& shop) {
+         expect(shop, {"checkpoint.every=3"},
+                {{"checkpoint.at_end=on", "step_00000003 step_00000004 "},
+                 {"checkpoint.at_end=off", "step_00000003 "}},
+                checkpoints);
+         expect(shop, {}, {{"checkpoint.at_end=off", ""}}, checkpoints);
+         // A save that is due after the last step is made.
+         expect(shop, {"checkpoint.every=4"}, {{"checkpoint.at_end=off", "step_00000004 "}}, checkpoints);
+       }},
       {"checkpoint.keep",
        [](Workshop& shop) {
          expect(shop, {"checkpoint.every=1"},
