@@ -82,6 +82,24 @@ inline unsigned threads_for(std::int64_t items, std::int64_t most = 512) {
   return static_cast<unsigned>(std::clamp<std::int64_t>((items + 31) / 32 * 32, 32, most));
 }
 
+/// 1 / x, in fp32 with a relative error of at most 2^-23, and 0 where it is below 2^-126. A correctly rounded
+/// quotient is a subroutine, which takes longer than an update or a gate takes to move its entries.
+__device__ __forceinline__ float reciprocal(float x) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
+  return inverse;
+}
+__device__ __forceinline__ double reciprocal(double x) { return 1 / x; }
+
+/// exp(x), in fp32 with a relative error of at most 2^-22 + 2^-23 |x|, and 0 where it is below 2^-126:
+/// log2(e) and the product with x are rounded. Ops that call it count |x| in their tolerances.
+__device__ __forceinline__ float exponential(float x) {
+  float power;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 1.4426950408889634f));
+  return power;
+}
+__device__ __forceinline__ double exponential(double x) { return exp(x); }
+
 /// Sum over a warp, the same on every lane, in a fixed order.
 template <class M>
 __device__ M warp_sum(M value) {

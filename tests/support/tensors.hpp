@@ -68,6 +68,8 @@ struct Rounding {
   double store;            ///< unit roundoff of storing, 0 where the arithmetic has rounded already
   double smallest;         ///< least normal number of the arithmetic: what underflow may lose
   double exponential = 2;  ///< roundings that exp counts as: 2 in impl/ops/cpu_math.hpp
+  double argument = 0;     ///< and for each unit of the size of its argument
+  double reciprocal = 1;   ///< those of 1 / x
 
   /// Relative bound of n roundings here and n in the reference.
   double gamma(double n) const { return assay::gamma(n, math) + assay::gamma(n, unit_roundoff(Dtype::f64)); }
@@ -82,10 +84,13 @@ inline Rounding rounding_of(at::ScalarType type) {
 }
 
 /// On a GPU exp is within 2 units in the last place, which are 4 roundings (CUDA C++ Programming Guide, table
-/// of mathematical functions).
+/// of mathematical functions). In fp32 it may be a power of 2 whose argument is rounded twice, and 1 / x is
+/// within a unit in the last place (impl/ops/cuda_vector.cuh).
 inline Rounding rounding_of(at::ScalarType type, at::Device device) {
   Rounding rounding = rounding_of(type);
-  if (device.is_cuda()) rounding.exponential = 4;
+  if (!device.is_cuda()) return rounding;
+  rounding.exponential = 4;
+  if (type != at::kDouble) rounding.argument = rounding.reciprocal = 2;
   return rounding;
 }
 

@@ -27,20 +27,13 @@ __device__ __forceinline__ void take_numbers(Scalars<S>& a, const double* number
   a.root = static_cast<S>(1 / numbers[2]);
 }
 
-/// Square root and reciprocal, in fp32 with a relative error of at most 2^-23. Correctly rounded ones are
-/// subroutines, which take longer than the memory traffic of the update.
+/// Square root, in fp32 with a relative error of at most 2^-23 (as `reciprocal`).
 __device__ __forceinline__ float root_of(float x) {
   float root;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
   return root;
 }
-__device__ __forceinline__ float reciprocal(float x) {
-  float inverse;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
-  return inverse;
-}
 __device__ __forceinline__ double root_of(double x) { return sqrt(x); }
-__device__ __forceinline__ double reciprocal(double x) { return 1 / x; }
 
 /// master, m and v of one element, in the order of operations of spec/ops/adamw.md. In units of 2^-24 the
 /// root and the reciprocal have an error of 2 each instead of 1. The tolerance has room for both: it counts

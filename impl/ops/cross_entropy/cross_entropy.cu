@@ -31,7 +31,7 @@ __device__ Running<M> merged(Running<M> a, Running<M> b) {
     const Running<M> swap = a;
     a = b, b = swap;
   }
-  if (b.sum != 0) a.sum += b.sum * exp(b.top - a.top);
+  if (b.sum != 0) a.sum += b.sum * exponential(b.top - a.top);
   return a;
 }
 
@@ -71,9 +71,9 @@ __device__ Running<Math<T>> thread_sum(const T* logit, std::int64_t V) {
       M top = mine.top;
 #pragma unroll
       for (int k = 0; k < width; ++k) top = max(top, widen(v.element[k]));
-      M sum = mine.sum != 0 ? mine.sum * exp(mine.top - top) : M(0);
+      M sum = mine.sum != 0 ? mine.sum * exponential(mine.top - top) : M(0);
 #pragma unroll
-      for (int k = 0; k < width; ++k) sum += exp(widen(v.element[k]) - top);
+      for (int k = 0; k < width; ++k) sum += exponential(widen(v.element[k]) - top);
       mine = {top, sum};
     }
   }
@@ -115,7 +115,7 @@ __device__ void row_backward(T* logit, std::int64_t target, Math<T> lse, std::in
   const bool valid = target != ignore;
   const M share = static_cast<M>(1 / normalizer), factor = share * (M(1) + M(2) * z * lse);
   const auto gradient_of = [&](T value, std::int64_t entry) {
-    M gradient = valid ? exp(widen(value) - lse) * factor : M(0);
+    M gradient = valid ? exponential(widen(value) - lse) * factor : M(0);
     if (entry == target) gradient -= share;
     return narrow<T>(gradient);
   };

@@ -3,6 +3,7 @@
 // out: whichever kernel makes a value, it has the same bits.
 #include <type_traits>
 
+#include "impl/ops/cuda_vector.cuh"
 #include "spec/ops/gate_activation.hpp"
 
 namespace assay::impl::swiglu::cuda {
@@ -15,7 +16,7 @@ __device__ __forceinline__ M sigmoid_of(M gate) {
   M z = gate;
   if constexpr (activation == Activation::gelu_tanh)
     z = M(spec::swiglu::slope) * gate * fma(M(spec::swiglu::cubic) * gate, gate, M(1));
-  return M(1) / (M(1) + exp(-z));
+  return impl::cuda::reciprocal(M(1) + impl::cuda::exponential(-z));
 }
 
 /// 1 + gate (1 - sigmoid) z'(gate).

@@ -49,7 +49,7 @@ struct CrossEntropyBounds {
     // A slice's sum is multiplied by an exp of its own; then the slices are added.
     const double more = slices > 0 ? rounding.exponential + slices : 0;
     return rounding.gamma(static_cast<double>(d.V) + 1 + rounding.exponential + more) +
-           rounding.gamma(1) * (largest - least) +
+           rounding.gamma(1 + rounding.argument) * (largest - least) +
            rounding.gamma(2) * (std::abs(lse[n] - largest) + std::abs(largest));
   }
   tests::Allowed of_all_lse() const { return tests::Allowed::elementwise(lse_errors); }
@@ -91,7 +91,8 @@ struct CrossEntropyBounds {
       const auto target = d.targets[static_cast<std::size_t>(n)];
       if (target == -100) return 0.0;
       const double p = std::exp(logits[i] - lse[n]),
-                   exponent = of_lse(n) + rounding.gamma(1) * std::abs(logits[i] - lse[n]);
+                   exponent =
+                       of_lse(n) + rounding.gamma(1 + rounding.argument) * std::abs(logits[i] - lse[n]);
       const double scaled = p * (1 + 2 * d.z * std::abs(lse[n])), hit = target == i % d.V ? 1 : 0;
       const double error =
           scaled * (std::expm1(exponent) + rounding.gamma(6 + rounding.exponential)) * (1 + exponent) +

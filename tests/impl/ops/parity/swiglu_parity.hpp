@@ -12,8 +12,8 @@ using reference::Index;
 using tests::exact;
 using tests::values;
 
-/// spec/ops/swiglu.md, with the roundings of exp counted as the device has them. Where sigma leaves the range
-/// of the arithmetic it is 0 to within the least normal number.
+/// spec/ops/swiglu.md, with the roundings of exp and of a reciprocal counted as the device has them. Where
+/// sigma leaves the range of the arithmetic it is 0 to within the least normal number.
 struct SwigluBounds {
   tests::Rounding rounding;
   swiglu::Activation activation;
@@ -24,11 +24,11 @@ struct SwigluBounds {
   double slope(Index i) const {
     return activation == swiglu::Activation::silu ? 1 : spec::swiglu::argument_slope(gate[i]);
   }
-  /// Relative change of sigma by the roundings of z, silu's own argument having none. As large as sigma only
-  /// where sigma has left the range of the arithmetic.
+  /// Relative change of sigma by the roundings of z, silu's own argument having none, and of exp's argument.
+  /// As large as sigma only where sigma has left the range of the arithmetic.
   double moved(Index i) const {
-    if (activation == swiglu::Activation::silu) return 0;
-    const double w = (1 - sigma(i)) * std::expm1(std::min(1.0, rounding.gamma(7) * std::abs(z(i))));
+    const double of_z = activation == swiglu::Activation::silu ? 0 : 7, all = of_z + rounding.argument;
+    const double w = (1 - sigma(i)) * std::expm1(std::min(1.0, rounding.gamma(all) * std::abs(z(i))));
     return w / (1 - std::min(0.5, w));
   }
   /// Relative bound of `roundings` and of sigma's change in `factors` of a product.
@@ -41,8 +41,9 @@ struct SwigluBounds {
   tests::Allowed of_value(const reference::Tensor<double>& value,
                           const reference::Tensor<double>& other) const {
     return tests::each(value.size(), [&](Index i) {
-      return rounding.stored(value[i], relative(4 + rounding.exponential, i, 1) * std::abs(value[i]) +
-                                           lost(i, std::abs(other[i])));
+      return rounding.stored(
+          value[i], relative(3 + rounding.exponential + rounding.reciprocal, i, 1) * std::abs(value[i]) +
+                        lost(i, std::abs(other[i])));
     });
   }
   tests::Allowed y(const reference::Tensor<double>& y) const { return of_value(y, up); }
@@ -52,8 +53,9 @@ struct SwigluBounds {
     return tests::each(dgate.size(), [&](Index i) {
       const double size = std::abs(dy[i] * up[i]);
       const double terms = size * sigma(i) * (1 + std::abs(gate[i]) * (1 + sigma(i)) * slope(i));
-      return rounding.stored(dgate[i],
-                             relative(8 + of_slope + 2 * rounding.exponential, i, 2) * terms + lost(i, size));
+      return rounding.stored(
+          dgate[i], relative(6 + of_slope + 2 * (rounding.exponential + rounding.reciprocal), i, 2) * terms +
+                        lost(i, size));
     });
   }
 };
