@@ -35,32 +35,41 @@ __global__ void count_kernel(std::int64_t slot_count, std::int64_t X,
   for (std::int64_t e = threadIdx.x; e < X; e += 32) counts[blockIdx.x * X + e] = mine[e];
 }
 
-/// counts [chunks, X] become the first row of each chunk's slots of each expert.
+/// counts [chunks, X] become, of each chunk's slots of an expert, how many the chunks before have. Several
+/// are read before the first is written, and `ends` is summed in shared memory: latency is all that counts
+/// here.
 __global__ void first_rows_kernel(std::int64_t chunk_count, std::int64_t X, std::int32_t* __restrict__ counts,
                                   std::int32_t* __restrict__ ends) {
+  constexpr int ahead = 16;
+  extern __shared__ std::int32_t of_experts[];
   for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) {
     std::int32_t before = 0;
-    for (std::int64_t c = 0; c < chunk_count; ++c) {
-      const std::int32_t count = counts[c * X + e];
-      counts[c * X + e] = before;
-      before += count;
+    for (std::int64_t c = 0; c < chunk_count; c += ahead) {
+      std::int32_t read[ahead];
+#pragma unroll
+      for (int i = 0; i < ahead; ++i) read[i] = c + i < chunk_count ? counts[(c + i) * X + e] : 0;
+#pragma unroll
+      for (int i = 0; i < ahead; ++i) {
+        if (c + i < chunk_count) counts[(c + i) * X + e] = before;
+        before += read[i];
+      }
     }
-    ends[e] = before;
+    of_experts[e] = before;
   }
   __syncthreads();
   if (threadIdx.x == 0)
-    for (std::int64_t e = 1; e < X; ++e) ends[e] += ends[e - 1];
+    for (std::int64_t e = 1; e < X; ++e) of_experts[e] += of_experts[e - 1];
   __syncthreads();
-  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x)
-    for (std::int64_t c = 0; c < chunk_count && e > 0; ++c) counts[c * X + e] += ends[e - 1];
+  for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) ends[e] = of_experts[e];
 }
 
 __global__ void place_kernel(std::int64_t slot_count, std::int64_t X,
                              const std::int32_t* __restrict__ experts,
-                             const std::int32_t* __restrict__ counts, std::int32_t* __restrict__ slots,
-                             std::int32_t* __restrict__ rows) {
+                             const std::int32_t* __restrict__ counts, const std::int32_t* __restrict__ ends,
+                             std::int32_t* __restrict__ slots, std::int32_t* __restrict__ rows) {
   extern __shared__ std::int32_t mine[];
-  for (std::int64_t e = threadIdx.x; e < X; e += 32) mine[e] = counts[blockIdx.x * X + e];
+  for (std::int64_t e = threadIdx.x; e < X; e += 32)
+    mine[e] = counts[blockIdx.x * X + e] + (e > 0 ? ends[e - 1] : 0);
   __syncwarp();
   walk(slot_count, experts, mine, [&](std::int64_t s, std::int32_t, std::int32_t row) {
     if (row >= 0) slots[row] = static_cast<std::int32_t>(s);
@@ -161,8 +170,9 @@ void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* e
   const auto blocks = static_cast<unsigned>(chunks(slot_count));
   const std::size_t shared = static_cast<std::size_t>(X) * sizeof(std::int32_t);
   if (blocks > 0) count_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts);
-  first_rows_kernel<<<1, threads_for(X, 1024), 0, stream>>>(blocks, X, counts, ends);
-  if (blocks > 0) place_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts, slots, rows);
+  first_rows_kernel<<<1, threads_for(X, 1024), shared, stream>>>(blocks, X, counts, ends);
+  if (blocks > 0)
+    place_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts, ends, slots, rows);
   ASSAY_CUDA_CHECK_LAUNCH();
 }
 

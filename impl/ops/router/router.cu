@@ -1,5 +1,5 @@
-// The router on the GPU: a warp a token. Its experts are spread over the lanes; an expert that is chosen is
-// marked in its lane's word, and of equal scores the lower expert wins.
+// The router on the GPU: a warp a token. Its experts are spread over the lanes, which hold their scores; an
+// expert that is chosen is marked in its lane's word, and of equal scores the lower expert wins.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/router/router_launch.hpp"
 #include "spec/ops/router.hpp"
@@ -39,24 +39,42 @@ __device__ M warp_max(M value) {
   return value;
 }
 
-/// The best of the indices below `size` that no lane has taken: index i is of lane i % 32, bit i / 32 of that
-/// lane's `taken`. Of equal values the lower index; with NaNs among them one is found all the same, which is
-/// not defined. Returns the index, on every lane.
-template <class Value>
-__device__ std::int32_t best_of_warp(std::int64_t size, std::uint64_t taken, int lane, const Value& value) {
-  decltype(value(0)) best = 0;
-  std::int32_t index = -1;
-  for (std::int64_t i = lane, bit = 0; i < size; i += 32, ++bit) {
-    if (taken >> bit & 1) continue;
-    if (const auto v = value(i); index < 0 || v > best) best = v, index = static_cast<std::int32_t>(i);
-  }
+/// The bits of a number, ordered as numbers are; -0 is 0.
+__device__ __forceinline__ unsigned ordered(float x) {
+  const unsigned bits = __float_as_uint(x + 0.0f);
+  return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+}
+
+/// The index, on every lane, of the largest of all lanes' values; of equal ones the lowest. A lane without
+/// one has a negative index. With NaNs among them one is found all the same, which is not defined.
+__device__ std::int32_t largest_of_warp(float best, std::int32_t index) {
+  const unsigned mine = index < 0 ? 0 : ordered(best), top = __reduce_max_sync(0xffffffffu, mine);
+  const auto place = static_cast<unsigned>(index);
+  return static_cast<std::int32_t>(__reduce_min_sync(0xffffffffu, mine == top ? place : 0xffffffffu));
+}
+__device__ std::int32_t largest_of_warp(double best, std::int32_t index) {
   for (int offset = 16; offset > 0; offset /= 2) {
-    const auto other = __shfl_xor_sync(0xffffffffu, best, offset);
+    const double other = __shfl_xor_sync(0xffffffffu, best, offset);
     const std::int32_t its = __shfl_xor_sync(0xffffffffu, index, offset);
     const bool better = index < 0 || other > best || (!(best > other) && its < index);
     if (its >= 0 && better) best = other, index = its;
   }
   return index;
+}
+
+/// The best of a warp's values that no lane has taken: value i is of lane i % 32, its number i / 32, and that
+/// bit of the lane's `taken`. `value(number)` of those below `size`.
+template <class M, int held, class Value>
+__device__ std::int32_t best_of_warp(std::int64_t size, std::uint64_t taken, int lane, const Value& value) {
+  M best = 0;
+  std::int32_t index = -1;
+#pragma unroll
+  for (int number = 0; number < held; ++number) {
+    const std::int32_t i = lane + 32 * number;
+    if (i >= size || (taken >> number & 1)) continue;
+    if (const M v = value(number); index < 0 || v > best) best = v, index = i;
+  }
+  return largest_of_warp(best, index);
 }
 
 __device__ void take(std::uint64_t& taken, std::int32_t index, int lane) {
@@ -82,7 +100,10 @@ __device__ std::uint64_t outside_best_groups(const How& how, int lane, const Val
   __syncwarp();
   std::uint64_t taken = 0;  // bit i: group lane + 32 i
   for (std::int64_t i = 0; i < how.active_groups; ++i)
-    take(taken, best_of_warp(how.groups, taken, lane, [&](std::int64_t g) { return of_group[g]; }), lane);
+    take(taken,
+         best_of_warp<M, most_experts / 32>(how.groups, taken, lane,
+                                            [&](int number) { return of_group[lane + 32 * number]; }),
+         lane);
   __syncwarp();
   for (std::int64_t g = lane, bit = 0; g < how.groups; g += 32, ++bit) of_group[g] = M(taken >> bit & 1);
   __syncwarp();
@@ -92,48 +113,55 @@ __device__ std::uint64_t outside_best_groups(const How& how, int lane, const Val
   return outside;
 }
 
-/// Shared memory of several groups of experts: [warps, groups].
-template <class M>
-__global__ void forward_kernel(How how, const M* __restrict__ bias, M* scores,
-                               std::int32_t* __restrict__ experts, M* __restrict__ weights,
-                               M* __restrict__ lse) {
+/// A lane holds `held` experts at most. Shared memory of several groups of experts: [warps, groups].
+template <class M, int held>
+__global__ void forward_kernel(How how, const M* __restrict__ bias, M* scores, std::int32_t* experts,
+                               M* __restrict__ weights, M* __restrict__ lse) {
   extern __shared__ double of_groups[];
   const std::int64_t n = static_cast<std::int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, X = static_cast<int>(how.X);
   if (n >= how.N) return;
   M* row = scores + n * how.X;
-  M top = -INFINITY, sum = 0;
-  for (std::int64_t e = lane; e < how.X; e += 32) top = row[e] > top ? row[e] : top;
+  std::int32_t* chosen = experts + n * how.A;
+  M score[held], value[held], top = -INFINITY, sum = 0;  // value: what is compared
+#pragma unroll
+  for (int i = 0; i < held; ++i)
+    if (lane + 32 * i < X) score[i] = row[lane + 32 * i], top = score[i] > top ? score[i] : top;
   top = warp_max(top);
-  for (std::int64_t e = lane; e < how.X; e += 32) {
-    const M logit = row[e], exponential = exp(logit - top);
+#pragma unroll
+  for (int i = 0; i < held; ++i) {
+    if (lane + 32 * i >= X) continue;
+    const M exponential = exp(score[i] - top);
     sum += exponential;
-    row[e] = how.sigmoid ? M(1) / (M(1) + exp(-logit)) : exponential;
+    score[i] = how.sigmoid ? M(1) / (M(1) + exp(-score[i])) : exponential;
   }
   sum = warp_sum(sum);
-  if (!how.sigmoid)
-    for (std::int64_t e = lane; e < how.X; e += 32) row[e] /= sum;
+#pragma unroll
+  for (int i = 0; i < held; ++i) {
+    const int e = lane + 32 * i;
+    if (e >= X) continue;
+    if (!how.sigmoid) score[i] /= sum;
+    row[e] = score[i];
+    value[i] = bias ? score[i] + bias[e] : score[i];
+  }
   if (lane == 0) lse[n] = top + log(sum);
-  __syncwarp();  // scores of other lanes' experts are read from here on
-  const auto value = [&](std::int64_t e) { return bias ? row[e] + bias[e] : row[e]; };
+  __syncwarp();             // scores of other lanes' experts are read from here on
   std::uint64_t taken = 0;  // bit i: expert lane + 32 i
   if (how.groups > 1)
-    taken = outside_best_groups(how, lane, value,
-                                reinterpret_cast<M*>(of_groups) + threadIdx.x / 32 * how.groups);
-  M of_chosen = 0;
+    taken = outside_best_groups(
+        how, lane, [&](std::int64_t e) { return bias ? row[e] + bias[e] : row[e]; },
+        reinterpret_cast<M*>(of_groups) + threadIdx.x / 32 * how.groups);
   for (std::int64_t a = 0; a < how.A; ++a) {
-    const std::int32_t expert = best_of_warp(how.X, taken, lane, value);
+    const std::int32_t expert = best_of_warp<M, held>(X, taken, lane, [&](int i) { return value[i]; });
     take(taken, expert, lane);
-    const M score = row[expert];
-    of_chosen += score;
-    if (lane == 0) {
-      experts[n * how.A + a] = expert;
-      weights[n * how.A + a] = score;
-    }
+    if (lane == 0) chosen[a] = expert;
   }
+  __syncwarp();
+  M of_chosen = 0;
+  for (std::int64_t a = lane; a < how.A; a += 32) of_chosen += row[chosen[a]];
+  of_chosen = warp_sum(of_chosen);
   const M factor = M(how.factor) / (how.renormalised ? of_chosen + M(spec::router::tiny) : M(1));
-  if (lane == 0)
-    for (std::int64_t a = 0; a < how.A; ++a) weights[n * how.A + a] *= factor;
+  for (std::int64_t a = lane; a < how.A; a += 32) weights[n * how.A + a] = row[chosen[a]] * factor;
 }
 
 /// Choices that a block counts.
@@ -259,9 +287,12 @@ void launch_forward(bool wide, std::int64_t N, const spec::Experts& how, const v
   const auto launch = [&](auto element) {
     using M = decltype(element);
     const std::size_t shared = how.groups > 1 ? static_cast<std::size_t>(warps * how.groups) * sizeof(M) : 0;
-    forward_kernel<M><<<blocks(N), warps * 32, shared, stream>>>(
-        of(N, how), static_cast<const M*>(bias), static_cast<M*>(scores), experts, static_cast<M*>(weights),
-        static_cast<M*>(lse));
+    const auto kernel = how.count <= 64    ? forward_kernel<M, 2>
+                        : how.count <= 256 ? forward_kernel<M, 8>
+                                           : forward_kernel<M, most_experts / 32>;
+    kernel<<<blocks(N), warps * 32, shared, stream>>>(of(N, how), static_cast<const M*>(bias),
+                                                      static_cast<M*>(scores), experts,
+                                                      static_cast<M*>(weights), static_cast<M*>(lse));
   };
   wide ? launch(double{}) : launch(float{});
   ASSAY_CUDA_CHECK_LAUNCH();
