@@ -63,37 +63,37 @@ at::Tensor TensorOps::combine(const Site& site, const Tensor& base, const Tensor
   return run(site, {}, [&] { return permute::combine(base, rows, routing.rows(), pass); });
 }
 
-/// Rows of what x has behind the last expert's would set the scale of all: where rows are dropped, none is
-/// quantised (config_c44).
-TensorOps::GroupedCodes TensorOps::grouped_codes(const Site& site, const Operand& x, const Weight& weight,
-                                                 spec::quantise::Role role, ReadBy reader) {
+/// Forward's GEMM where `role` is that of an activation, else the gradient of its input. In FP8 the rows are
+/// cast here, with the scale of all expert ranks' rows. Those behind the last expert's end, which nothing
+/// writes, would set it: where rows are dropped, none is quantised (config_c44).
+at::Tensor TensorOps::grouped_gemm(const Site& site, const Operand& left, const Weight& weight,
+                                   const Routing& routing, spec::quantise::Role role) {
+  const at::Tensor& ends = routing.rows().ends;
+  const bool forward = role == spec::quantise::Role::activation;
+  if (!weight.of_experts())
+    return run(site, {}, [&] {
+      const at::Tensor values = weight.matrix.values();
+      return forward ? grouped_linear::forward(left.value, values, ends)
+                     : grouped_linear::backward_input(left.value, values, ends);
+    });
   TORCH_CHECK(!drops(), "rows that are not written would be quantised");
-  return {quantised(site, x.value, weight.at_gemm, role, ReadBy::forward).rows,
-          weight_twin(site, weight.as_read(), reader)};
+  const auto rows = quantised(site, left.value, weight.at_gemm, role, ReadBy::forward, context_.experts).rows,
+             matrix =
+                 weight_twin(site, weight.as_read(), forward ? ReadBy::forward : ReadBy::weight_gradient);
+  return run(site, {}, [&] {
+    return forward ? grouped_linear::forward(rows, matrix, ends, context_.compute)
+                   : grouped_linear::backward_input(rows, matrix, ends, context_.compute);
+  });
 }
 
 at::Tensor TensorOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
                                      const Routing& routing) {
-  const at::Tensor& ends = routing.rows().ends;
-  if (weight.at_gemm == spec::quantise::Recipe::none)
-    return run(site, {}, [&] { return grouped_linear::forward(x.value, weight.matrix.values(), ends); });
-  const GroupedCodes codes =
-      grouped_codes(site, x, weight, spec::quantise::Role::activation, ReadBy::forward);
-  return run(site, {},
-             [&] { return grouped_linear::forward(codes.rows, codes.weight, ends, context_.compute); });
+  return grouped_gemm(site, x, weight, routing, spec::quantise::Role::activation);
 }
 
 at::Tensor TensorOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                              const Routing& routing) {
-  const at::Tensor& ends = routing.rows().ends;
-  if (weight.at_gemm == spec::quantise::Recipe::none)
-    return run(site, {},
-               [&] { return grouped_linear::backward_input(dy.value, weight.matrix.values(), ends); });
-  const GroupedCodes codes =
-      grouped_codes(site, dy, weight, spec::quantise::Role::gradient, ReadBy::weight_gradient);
-  return run(site, {}, [&] {
-    return grouped_linear::backward_input(codes.rows, codes.weight, ends, context_.compute);
-  });
+  return grouped_gemm(site, dy, weight, routing, spec::quantise::Role::gradient);
 }
 
 void TensorOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

@@ -100,9 +100,8 @@ void Model::quantise_weights() {
   using spec::quantise::Recipe;
   if (linear_.weights != spec::QuantiseWeights::step) return;
   for (std::int64_t block = 1; block <= model_.layers; ++block) {
-    const Recipe recipe = linear_.of(block, model_.layers);
-    if (recipe == Recipe::none) continue;
-    twins_.of(block, parameters_.acquire(block, Weights::values).decoder, recipe, linear_.experts);
+    if (linear_.of(block, model_.layers) == Recipe::none) continue;
+    twins_.of(block, parameters_.acquire(block, Weights::values).decoder, linear_, experts_);
     parameters_.release(block);
   }
 }

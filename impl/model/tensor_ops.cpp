@@ -65,7 +65,7 @@ spec::step::BlockParameters<TensorOps::Weight, at::Tensor> TensorOps::acquire(st
       [](const at::Tensor& vector) { return vector; });
   if (recipe == Recipe::none) return weights;
   const WeightTwins::Block* const twins =
-      context_.twins ? &context_.twins->of(block, acquired.decoder, recipe, context_.linear->experts)
+      context_.twins ? &context_.twins->of(block, acquired.decoder, *context_.linear, context_.experts)
                      : nullptr;
   constexpr auto fields = spec::step::linear_fields<decltype(weights.decoder)>();
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -107,9 +107,10 @@ at::Tensor TensorOps::by_token(const at::Tensor& x) const {
 }
 
 quantise::Twins TensorOps::quantised(const Site& site, const at::Tensor& x, Recipe recipe, Role role,
-                                     ReadBy readers) {
+                                     ReadBy readers, Communicator* over) {
+  const at::Tensor amax = amax_over(over, x);  // an observer may run the op more than once
   return run(quantise_at(site), {},
-             [&] { return quantise::quantise(x, quantisation(recipe, role), orientation(readers)); });
+             [&] { return quantise::quantise(x, quantisation(recipe, role), orientation(readers), amax); });
 }
 
 TensorOps::Operand TensorOps::read_by(const Site& site, Tensor x, const Weight& weight, Role role,
@@ -125,7 +126,8 @@ TensorOps::Operand TensorOps::gradient_operand(const Site& site, const Tensor& x
 quantise::Quantised TensorOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
   quantise::Twins twins = weight.twins;
   if (!twins.rows.defined())
-    twins = quantised(site, weight.matrix.values(), weight.recipe, Role::weight, reader);
+    twins = quantised(site, weight.matrix.values(), weight.recipe, Role::weight, reader,
+                      weight.of_experts() ? context_.experts : nullptr);
   else if (reader == ReadBy::weight_gradient && !twins.columns.defined())
     twins.columns = run(quantise_at(site), {}, [&] { return quantise::transposed(twins.rows); });
   return reader == ReadBy::forward ? twins.rows : twins.columns;

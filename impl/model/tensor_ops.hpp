@@ -72,10 +72,11 @@ class TensorOps {
     WeightMatrix matrix;                                           ///< [out, in]
     spec::quantise::Recipe recipe = spec::quantise::Recipe::none;  ///< of the GEMMs that read it
     quantise::Twins twins = {};  ///< where they are kept; of gathered codes, those
-    /// Of GEMMs that read values and cast them themselves.
+    /// Of the grouped GEMMs of routed experts, which read values and cast them themselves.
     spec::quantise::Recipe at_gemm = spec::quantise::Recipe::none;
     bool defined() const { return matrix.defined(); }
-    Weight as_read() const { return {matrix, at_gemm, twins}; }
+    bool of_experts() const { return at_gemm != spec::quantise::Recipe::none; }
+    Weight as_read() const { return {matrix, at_gemm, twins, at_gemm}; }
   };
   using Vector = at::Tensor;
   /// Where a weight's gradient is summed, and whether the next GEMM starts the sum.
@@ -278,14 +279,11 @@ class TensorOps {
   /// x as `readers` of `weight`'s GEMMs read it. Frees x where nothing else holds it.
   Operand read_by(const Site& site, Tensor x, const Weight& weight, spec::quantise::Role role,
                   ReadBy readers);
+  /// `over`: as of amax_over.
   quantise::Twins quantised(const Site& site, const at::Tensor& x, spec::quantise::Recipe recipe,
-                            spec::quantise::Role role, ReadBy readers);
-  /// What a grouped GEMM in FP8 reads.
-  struct GroupedCodes {
-    quantise::Quantised rows, weight;
-  };
-  GroupedCodes grouped_codes(const Site& site, const Operand& x, const Weight& weight,
-                             spec::quantise::Role role, ReadBy reader);
+                            spec::quantise::Role role, ReadBy readers, Communicator* over = nullptr);
+  Tensor grouped_gemm(const Site& site, const Operand& left, const Weight& weight, const Routing& routing,
+                      spec::quantise::Role role);
   /// The orientation of a weight that forward's GEMM or the input's gradient reads, [out, in] or [in, out].
   quantise::Quantised weight_twin(const Site& site, const Weight& weight, ReadBy reader);
   /// Ids of the vocabulary, or targets, as those of this tensor rank's part of it.

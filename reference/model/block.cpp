@@ -78,12 +78,13 @@ Tensor<S> heads_of(const Tensor<S>& qkv, Index first, Index count, const Weights
 /// dy through down, the gated activation, gate and up.
 template <class S>
 Tensor<S> mlp_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
-                       const spec::ModelSpec& model, Gradients<S>& gradients, Recipe recipe) {
+                       const spec::ModelSpec& model, Gradients<S>& gradients,
+                       const linear::Precision& linears) {
   const Index F = model.ffn;
-  const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"), recipe);
+  const auto down = linear::backward(dy, saved.activated, weight("mlp.down_proj"), linears);
   const auto swiglu = swiglu::backward(down.dx, saved.gate, saved.up, spec::swiglu::activation_of(model.mlp));
   const auto gate_up = linear::backward(beside<S>({swiglu.dgate, swiglu.dup}, 2), saved.post_attention_norm.y,
-                                        gate_up_weight(weight), recipe);
+                                        gate_up_weight(weight), linears);
   gradients.add("mlp.down_proj", down.dweight);
   gradients.add("mlp.gate_proj", rows(gate_up.dweight, 0, F));
   gradients.add("mlp.up_proj", rows(gate_up.dweight, F, F));
@@ -110,9 +111,9 @@ std::pair<Tensor<S>, Tensor<S>> rotated_backward(const attention::Backward<S>& d
 /// The attention's output [B, T, H, W]; fills q .. attention of `s`.
 template <class S>
 Tensor<S> grouped_attention(Forward<S>& s, const Weights<S>& weight, const spec::ModelSpec& model,
-                            const Batch& batch, Recipe recipe) {
+                            const Batch& batch, const linear::Precision& linears) {
   const Index H = model.heads, K = model.kv_heads;
-  const Tensor<S> qkv = linear::forward(s.input_norm.y, qkv_weight(weight), recipe);
+  const Tensor<S> qkv = linear::forward(s.input_norm.y, qkv_weight(weight), linears);
   s.q = heads_of(qkv, 0, H, weight, "self_attn.q_proj", model);
   s.k = heads_of(qkv, H, K, weight, "self_attn.k_proj", model);
   s.v = heads_of(qkv, H + K, K, weight, "self_attn.v_proj", model);
@@ -130,14 +131,14 @@ Tensor<S> grouped_attention(Forward<S>& s, const Weights<S>& weight, const spec:
 template <class S>
 Tensor<S> grouped_attention_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
                                      const spec::ModelSpec& model, const Batch& batch,
-                                     Gradients<S>& gradients, Recipe recipe) {
+                                     Gradients<S>& gradients, const linear::Precision& linears) {
   const Index B = batch.B, T = batch.T, H = model.heads, K = model.kv_heads, E = model.head_dim;
   const auto d = attention::backward(dy, saved.q_rotated, saved.k_rotated, saved.v, saved.attention,
                                      {batch.documents, model.window});
   const auto [dq, dk] = rotated_backward(d, saved, weight, model, batch, gradients);
 
   const auto qkv =
-      linear::backward(beside<S>({dq, dk, d.dv}, 2), saved.input_norm.y, qkv_weight(weight), recipe);
+      linear::backward(beside<S>({dq, dk, d.dv}, 2), saved.input_norm.y, qkv_weight(weight), linears);
   gradients.add("self_attn.q_proj", rows(qkv.dweight, 0, H * E));
   gradients.add("self_attn.k_proj", rows(qkv.dweight, H * E, K * E));
   gradients.add("self_attn.v_proj", rows(qkv.dweight, (H + K) * E, K * E));
@@ -175,24 +176,25 @@ latent_attention::Weights<S> latent_weights(const Weights<S>& weight, const spec
   return weights;
 }
 
-latent_attention::Setting latent_setting(const spec::ModelSpec& model, const Batch& batch, Recipe recipe) {
+latent_attention::Setting latent_setting(const spec::ModelSpec& model, const Batch& batch,
+                                         const linear::Precision& linears) {
   return {.eps = model.latent->norm_eps,
           .positions = batch.positions,
           .inverse_frequencies = spec::rope::inverse_frequencies(model),
           .form = spec::rope::form_of(model),
           .mask = {batch.documents, model.window},
           .score_factor = spec::latent_attention::score_factor(model.rope_scaling),
-          .recipe = recipe};
+          .precision = linears};
 }
 
 /// As `grouped_attention_backward`, of latent attention.
 template <class S>
 Tensor<S> latent_attention_backward(const Tensor<S>& dy, const Forward<S>& saved, const Weights<S>& weight,
                                     const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
-                                    Recipe recipe) {
+                                    const linear::Precision& linears) {
   const auto d = latent_attention::backward(
       dy, saved.input_norm.y, latent_weights(weight, model), saved.latent,
-      spec::latent_attention::shape_of(model, batch.B, batch.T), latent_setting(model, batch, recipe));
+      spec::latent_attention::shape_of(model, batch.B, batch.T), latent_setting(model, batch, linears));
   for (const auto& [name, member] : latent_names<S>(model)) gradients.add(name, d.dweights.*member);
   return d.dx;
 }
@@ -201,15 +203,15 @@ Tensor<S> latent_attention_backward(const Tensor<S>& dy, const Forward<S>& saved
 template <class S>
 Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, const Weights<S>& weight,
                              const spec::ModelSpec& model, const Batch& batch, Gradients<S>& gradients,
-                             Recipe recipe) {
+                             const linear::Precision& linears) {
   const Tensor<S>& y = model.latent ? saved.latent.attention.y : saved.attention.y;
   const auto output =
       linear::backward(dmiddle, y.reshaped({batch.B, batch.T, model.heads * model.value_dim()}),
-                       weight("self_attn.o_proj"), recipe);
+                       weight("self_attn.o_proj"), linears);
   const Tensor<S> dy = output.dx.reshaped(y.shape());
   const Tensor<S> dx = model.latent
-                           ? latent_attention_backward(dy, saved, weight, model, batch, gradients, recipe)
-                           : grouped_attention_backward(dy, saved, weight, model, batch, gradients, recipe);
+                           ? latent_attention_backward(dy, saved, weight, model, batch, gradients, linears)
+                           : grouped_attention_backward(dy, saved, weight, model, batch, gradients, linears);
   const auto norm = rms_norm::backward(dx, saved.x, weight("input_layernorm"), saved.input_norm.rstd);
   gradients.add("self_attn.o_proj", output.dweight);
   gradients.add("input_layernorm", norm.dgain);
@@ -220,7 +222,7 @@ Tensor<S> attention_backward(const Tensor<S>& dmiddle, const Forward<S>& saved, 
 
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe,
+                   const spec::ModelSpec& model, const Batch& batch, const linear::Precision& linears,
                    std::optional<double> capacity_factor, Recipe of_experts) {
   const Weights<S> weight(parameters, layer);
 
@@ -230,11 +232,11 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
   if (model.latent)
     s.latent = latent_attention::forward(s.input_norm.y, latent_weights(weight, model),
                                          spec::latent_attention::shape_of(model, batch.B, batch.T),
-                                         latent_setting(model, batch, recipe));
+                                         latent_setting(model, batch, linears));
   const Tensor<S> y =
-      model.latent ? s.latent.attention.y : grouped_attention(s, weight, model, batch, recipe);
+      model.latent ? s.latent.attention.y : grouped_attention(s, weight, model, batch, linears);
   s.middle = sum(x, linear::forward(y.reshaped({batch.B, batch.T, model.heads * model.value_dim()}),
-                                    weight("self_attn.o_proj"), recipe));
+                                    weight("self_attn.o_proj"), linears));
 
   s.post_attention_norm = rms_norm::forward(s.middle, weight("post_attention_layernorm"), model.norm_eps);
   if (model.sparse(layer)) {
@@ -243,41 +245,43 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
     s.y = sum(s.middle, s.experts.y);
     return s;
   }
-  const Tensor<S> gate_up = linear::forward(s.post_attention_norm.y, gate_up_weight(weight), recipe);
+  const Tensor<S> gate_up = linear::forward(s.post_attention_norm.y, gate_up_weight(weight), linears);
   s.gate = columns(gate_up, 0, model.ffn);
   s.up = columns(gate_up, model.ffn, model.ffn);
   s.activated = swiglu::forward(s.gate, s.up, spec::swiglu::activation_of(model.mlp));
-  s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj"), recipe));
+  s.y = sum(s.middle, linear::forward(s.activated, weight("mlp.down_proj"), linears));
   return s;
 }
 
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients, Recipe recipe,
-                   const experts::Upstream<S>& auxiliary, Recipe of_experts) {
+                   const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients,
+                   const linear::Precision& linears, const experts::Upstream<S>& auxiliary,
+                   Recipe of_experts) {
   const Weights<S> weight(parameters, layer);
   Gradients<S> of_block(gradients, layer);
   const Tensor<S> dnormed = model.sparse(layer)
                                 ? experts::backward(dy, auxiliary, saved.experts, saved.post_attention_norm.y,
                                                     parameters, layer, model, gradients, of_experts)
-                                : mlp_backward(dy, saved, weight, model, of_block, recipe);
+                                : mlp_backward(dy, saved, weight, model, of_block, linears);
   const auto norm = rms_norm::backward(dnormed, saved.middle, weight("post_attention_layernorm"),
                                        saved.post_attention_norm.rstd);
   of_block.add("post_attention_layernorm", norm.dgain);
   const Tensor<S> dmiddle = sum(dy, norm.dx);
-  return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block, recipe));
+  return sum(dmiddle, attention_backward(dmiddle, saved, weight, model, batch, of_block, linears));
 }
 
 template Forward<double> forward(const Tensor<double>&, const Parameters<double>&, Index,
-                                 const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>, Recipe);
+                                 const spec::ModelSpec&, const Batch&, const linear::Precision&,
+                                 std::optional<double>, Recipe);
 template Forward<Counted> forward(const Tensor<Counted>&, const Parameters<Counted>&, Index,
-                                  const spec::ModelSpec&, const Batch&, Recipe, std::optional<double>,
-                                  Recipe);
+                                  const spec::ModelSpec&, const Batch&, const linear::Precision&,
+                                  std::optional<double>, Recipe);
 template Tensor<double> backward(const Tensor<double>&, const Forward<double>&, const Parameters<double>&,
-                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&, Recipe,
-                                 const experts::Upstream<double>&, Recipe);
+                                 Index, const spec::ModelSpec&, const Batch&, Parameters<double>&,
+                                 const linear::Precision&, const experts::Upstream<double>&, Recipe);
 template Tensor<Counted> backward(const Tensor<Counted>&, const Forward<Counted>&, const Parameters<Counted>&,
-                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&, Recipe,
-                                  const experts::Upstream<Counted>&, Recipe);
+                                  Index, const spec::ModelSpec&, const Batch&, Parameters<Counted>&,
+                                  const linear::Precision&, const experts::Upstream<Counted>&, Recipe);
 
 }  // namespace assay::reference::block

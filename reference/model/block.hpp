@@ -37,14 +37,14 @@ struct Forward {
 ///            y = middle + down(swiglu(gate, up)) with gate, up projected from rms_norm(middle), or, in a
 ///            sparse block, middle + experts(rms_norm(middle))
 ///            q, k, v are parts of one linear, whose weight is [q; k; v]; so are gate and up. The four
-///            linears are computed as `recipe` says, routed experts as `of_experts`; router and shared
+///            linears are computed as `linears` says, routed experts as `of_experts`; router and shared
 ///            experts are not quantised.
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2; qk_norm: "Qwen3 Technical Report", 2025, section 2
 /// Shapes:    x [B, T, D] -> y [B, T, D]
 /// Errors:    those of the ops, when shapes of parameters or batch do not fit the model
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,
-                   const spec::ModelSpec& model, const Batch& batch, Recipe recipe = Recipe::none,
+                   const spec::ModelSpec& model, const Batch& batch, const linear::Precision& linears = {},
                    std::optional<double> capacity_factor = std::nullopt, Recipe of_experts = Recipe::none);
 
 /// Gradient of `forward` for upstream dy: returns dx [B, T, D], and adds the gradient of every parameter of
@@ -52,7 +52,7 @@ Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index la
 template <class S>
 Tensor<S> backward(const Tensor<S>& dy, const Forward<S>& saved, const Parameters<S>& parameters, Index layer,
                    const spec::ModelSpec& model, const Batch& batch, Parameters<S>& gradients,
-                   Recipe recipe = Recipe::none, const experts::Upstream<S>& auxiliary = {},
+                   const linear::Precision& linears = {}, const experts::Upstream<S>& auxiliary = {},
                    Recipe of_experts = Recipe::none);
 
 }  // namespace assay::reference::block

@@ -24,7 +24,7 @@ Forward<S> forward(const Parameters<S>& parameters, const spec::ModelSpec& model
   Tensor<S> x =
       embedding::forward(parameters.at(embedding_name), batch.ids).reshaped({batch.B, batch.T, model.width});
   for (Index layer = 0; layer < model.layers; ++layer) {
-    out.blocks.push_back(block::forward(x, parameters, layer, model, batch, recipes.at(layer),
+    out.blocks.push_back(block::forward(x, parameters, layer, model, batch, recipes.linears(layer),
                                         capacity_factor, recipes.of_experts(layer)));
     x = out.blocks.back().y;
   }
@@ -53,7 +53,7 @@ Parameters<S> backward(const Forward<S>& saved, const Parameters<S>& parameters,
   for (Index layer = model.layers - 1; layer >= 0; --layer)
     dx = block::backward(
         dx, saved.blocks[static_cast<std::size_t>(layer)], parameters, layer, model, batch, gradients,
-        recipes.at(layer),
+        recipes.linears(layer),
         auxiliary.empty() ? experts::Upstream<S>{} : auxiliary.at(static_cast<std::size_t>(layer)),
         recipes.of_experts(layer));
   add_gradient(gradients, embedding_name, embedding::backward(dx, batch.ids, model.vocab));

@@ -60,12 +60,12 @@ template <class S>
 Tensor<S> queries_backward(const Tensor<S>& dq, const Tensor<S>& x, const Weights<S>& w,
                            const Forward<S>& saved, const Sizes& s, const Setting& setting, Weights<S>& dw) {
   const Tensor<S>& input = s.Cq > 0 ? saved.query_norm.y : x;
-  const auto up = linear::backward(dq.reshaped({s.B, s.T, s.H * s.E}), input, w.query_up, setting.recipe);
+  const auto up = linear::backward(dq.reshaped({s.B, s.T, s.H * s.E}), input, w.query_up, setting.precision);
   dw.query_up = up.dweight;
   if (s.Cq == 0) return up.dx;
   const auto norm = rms_norm::backward(up.dx, saved.query_compressed, w.query_gain, saved.query_norm.rstd);
   dw.query_gain = norm.dgain;
-  const auto down = linear::backward(norm.dx, x, w.query_down, setting.recipe);
+  const auto down = linear::backward(norm.dx, x, w.query_down, setting.precision);
   dw.query_down = down.dweight;
   return down.dx;
 }
@@ -78,7 +78,7 @@ Tensor<S> keys_and_values_backward(const Tensor<S>& dk, const Tensor<S>& dv, con
   const Index own = s.E - s.R;
   const Tensor<S> dup = beside<S>({columns(dk, 0, own), dv}, 3);
   const auto up = linear::backward(dup.reshaped({s.B, s.T, s.H * (own + s.W)}), saved.key_value_norm.y,
-                                   w.key_value_up, setting.recipe);
+                                   w.key_value_up, setting.precision);
   dw.key_value_up = up.dweight;
   const auto norm =
       rms_norm::backward(up.dx, saved.key_value_compressed, w.key_value_gain, saved.key_value_norm.rstd);
@@ -87,7 +87,7 @@ Tensor<S> keys_and_values_backward(const Tensor<S>& dk, const Tensor<S>& dv, con
   const auto dr = rope::backward(shared_key_gradient(dk, s), setting.positions, setting.inverse_frequencies,
                                  setting.form);
   const Tensor<S> ddown = beside<S>({norm.dx, dr}, 2);
-  const auto down = linear::backward(ddown, x, w.key_value_down, setting.recipe);
+  const auto down = linear::backward(ddown, x, w.key_value_down, setting.precision);
   dw.key_value_down = down.dweight;
   return down.dx;
 }
@@ -103,17 +103,17 @@ Forward<S> forward(const Tensor<S>& x, const Weights<S>& w, const Sizes& s, cons
 
   Forward<S> out;
   if (s.Cq > 0) {
-    out.query_compressed = linear::forward(x, w.query_down, setting.recipe);
+    out.query_compressed = linear::forward(x, w.query_down, setting.precision);
     out.query_norm = rms_norm::forward(out.query_compressed, w.query_gain, setting.eps);
   }
-  const Tensor<S> q = linear::forward(s.Cq > 0 ? out.query_norm.y : x, w.query_up, setting.recipe)
+  const Tensor<S> q = linear::forward(s.Cq > 0 ? out.query_norm.y : x, w.query_up, setting.precision)
                           .reshaped({s.B, s.T, s.H, s.E});
   out.q = beside<S>({columns(q, 0, own), turned(columns(q, own, s.R))}, 3);
 
-  const Tensor<S> down = linear::forward(x, w.key_value_down, setting.recipe);
+  const Tensor<S> down = linear::forward(x, w.key_value_down, setting.precision);
   out.key_value_compressed = columns(down, 0, s.Ckv);
   out.key_value_norm = rms_norm::forward(out.key_value_compressed, w.key_value_gain, setting.eps);
-  const Tensor<S> up = linear::forward(out.key_value_norm.y, w.key_value_up, setting.recipe)
+  const Tensor<S> up = linear::forward(out.key_value_norm.y, w.key_value_up, setting.precision)
                            .reshaped({s.B, s.T, s.H, own + s.W});
   const Tensor<S> shared = turned(columns(down, s.Ckv, s.R).reshaped({s.B, s.T, 1, s.R}));
   out.k = keys(columns(up, 0, own), shared, s);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "reference/ops/attention.hpp"
+#include "reference/ops/linear.hpp"
 #include "reference/ops/rms_norm.hpp"
 #include "reference/tensor.hpp"
 #include "spec/ops/latent_attention.hpp"
@@ -30,8 +31,8 @@ struct Setting {
   std::vector<double> inverse_frequencies;  ///< R/2
   spec::rope::Form form = {};
   spec::attention::Mask mask = {};
-  double score_factor = 1;       ///< spec::latent_attention::score_factor
-  Recipe recipe = Recipe::none;  ///< of the linears
+  double score_factor = 1;           ///< spec::latent_attention::score_factor
+  linear::Precision precision = {};  ///< of the linears
 };
 
 template <class S>

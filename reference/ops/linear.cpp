@@ -23,10 +23,10 @@ spec::linear::Shape checked_shape(const Tensor<S>& x, const Tensor<S>& weight) {
 }  // namespace
 
 template <class S>
-Tensor<S> forward(const Tensor<S>& x_exact, const Tensor<S>& weight_exact, Recipe recipe) {
+Tensor<S> forward(const Tensor<S>& x_exact, const Tensor<S>& weight_exact, const Precision& precision) {
   const auto [N, in, out] = checked_shape(x_exact, weight_exact);
-  const Tensor<S> x = read_by_gemm(x_exact, recipe, Role::activation, Along::last);
-  const Tensor<S> weight = read_by_gemm(weight_exact, recipe, Role::weight, Along::last);
+  const Tensor<S> x = read_by_gemm(x_exact, precision.recipe, Role::activation, Along::last, precision.parts);
+  const Tensor<S> weight = read_by_gemm(weight_exact, precision.recipe, Role::weight, Along::last);
 
   Shape y_shape = x.shape();
   y_shape.back() = out;
@@ -42,15 +42,16 @@ Tensor<S> forward(const Tensor<S>& x_exact, const Tensor<S>& weight_exact, Recip
 }
 
 template <class S>
-Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight, Recipe recipe) {
+Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight,
+                     const Precision& precision) {
   const auto shape = checked_shape(x, weight);
   spec::linear::check_upstream(shape, dy.size());
   const auto [N, in, out] = shape;
   // dx sums over the outputs, dweight over the rows.
-  const Tensor<S> dy_o = read_by_gemm(dy, recipe, Role::gradient, Along::last);
-  const Tensor<S> weight_o = read_by_gemm(weight, recipe, Role::weight, Along::leading);
-  const Tensor<S> dy_n = read_by_gemm(dy, recipe, Role::gradient, Along::leading);
-  const Tensor<S> x_n = read_by_gemm(x, recipe, Role::activation, Along::leading);
+  const Tensor<S> dy_o = read_by_gemm(dy, precision.recipe, Role::gradient, Along::last, precision.parts);
+  const Tensor<S> weight_o = read_by_gemm(weight, precision.recipe, Role::weight, Along::leading);
+  const Tensor<S> dy_n = read_by_gemm(dy, precision.recipe, Role::gradient, Along::leading, precision.parts);
+  const Tensor<S> x_n = read_by_gemm(x, precision.recipe, Role::activation, Along::leading, precision.parts);
 
   Backward<S> gradient{Tensor<S>(x.shape()), Tensor<S>(weight.shape())};
   for (Index n = 0; n < N; ++n) {
@@ -64,11 +65,11 @@ Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& w
   return gradient;
 }
 
-template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&, Recipe);
-template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, Recipe);
+template Tensor<double> forward(const Tensor<double>&, const Tensor<double>&, const Precision&);
+template Tensor<Counted> forward(const Tensor<Counted>&, const Tensor<Counted>&, const Precision&);
 template Backward<double> backward(const Tensor<double>&, const Tensor<double>&, const Tensor<double>&,
-                                   Recipe);
+                                   const Precision&);
 template Backward<Counted> backward(const Tensor<Counted>&, const Tensor<Counted>&, const Tensor<Counted>&,
-                                    Recipe);
+                                    const Precision&);
 
 }  // namespace assay::reference::linear

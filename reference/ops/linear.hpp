@@ -6,6 +6,15 @@ namespace assay::reference::linear {
 
 using spec::quantise::Recipe;
 
+/// What a linear's GEMMs read. Rows of `parts` equal parts, each with scales of its own, are those of
+/// micro-batches that are computed apart.
+struct Precision {
+  Recipe recipe = Recipe::none;
+  Index parts = 1;
+  // NOLINTNEXTLINE(google-explicit-constructor): one micro-batch, unless said
+  Precision(Recipe of = Recipe::none, Index in_parts = 1) : recipe(of), parts(in_parts) {}
+};
+
 /// GEMM with a weight stored [out, in].                           [spec/ops/linear.md]
 /// Equation:  y_no = sum_i x_ni * w_oi
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2
@@ -13,7 +22,7 @@ using spec::quantise::Recipe;
 /// Errors:    SpecError linear_c1, linear_c2
 /// Numerics:  double, sums left to right; with a recipe, of the values that x and weight have in FP8
 template <class S>
-Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight, Recipe recipe = Recipe::none);
+Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weight, const Precision& precision = {});
 
 template <class S>
 struct Backward {
@@ -28,6 +37,6 @@ struct Backward {
 /// Errors:    as `forward`, and linear_c3
 template <class S>
 Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& x, const Tensor<S>& weight,
-                     Recipe recipe = Recipe::none);
+                     const Precision& precision = {});
 
 }  // namespace assay::reference::linear

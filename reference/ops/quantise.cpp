@@ -115,21 +115,24 @@ Quantised quantise(const Tensor<double>& x, Format format, Scaling scaling) {
 }
 
 template <class S>
-Tensor<S> read_by_gemm(const Tensor<S>& x, Recipe recipe, Role role, Along along) {
+Tensor<S> read_by_gemm(const Tensor<S>& x, Recipe recipe, Role role, Along along, Index parts) {
   if (recipe == Recipe::none) return x;
-  const Index C = x.extent(-1), R = C == 0 ? 0 : x.size() / C;
-  Tensor<double> matrix({R, C});
-  for (Index i = 0; i < x.size(); ++i) matrix[i] = static_cast<double>(x[i]);
+  const Index C = x.extent(-1), R = C == 0 ? 0 : x.size() / C / parts;
   const auto [format, scaling] = spec::quantise::quantisation(recipe, role);
-  const Tensor<double> values = along == Along::last
-                                    ? quantise(matrix, format, scaling).values
-                                    : transposed(quantise(transposed(matrix), format, scaling).values);
   Tensor<S> out(x.shape());
-  for (Index i = 0; i < x.size(); ++i) out[i] = values[i];
+  for (Index part = 0; part < parts; ++part) {
+    const Index first = part * R * C;
+    Tensor<double> matrix({R, C});
+    for (Index i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<double>(x[first + i]);
+    const Tensor<double> values = along == Along::last
+                                      ? quantise(matrix, format, scaling).values
+                                      : transposed(quantise(transposed(matrix), format, scaling).values);
+    for (Index i = 0; i < matrix.size(); ++i) out[first + i] = values[i];
+  }
   return out;
 }
 
-template Tensor<double> read_by_gemm(const Tensor<double>&, Recipe, Role, Along);
-template Tensor<Counted> read_by_gemm(const Tensor<Counted>&, Recipe, Role, Along);
+template Tensor<double> read_by_gemm(const Tensor<double>&, Recipe, Role, Along, Index);
+template Tensor<Counted> read_by_gemm(const Tensor<Counted>&, Recipe, Role, Along, Index);
 
 }  // namespace assay::reference::quantise

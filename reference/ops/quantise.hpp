@@ -32,6 +32,6 @@ enum class Along { last, leading };
 /// The values of x that a GEMM of `recipe` reads which sums along `along`, in the shape of x; x itself for
 /// Recipe::none.
 template <class S>
-Tensor<S> read_by_gemm(const Tensor<S>& x, Recipe recipe, Role role, Along along);
+Tensor<S> read_by_gemm(const Tensor<S>& x, Recipe recipe, Role role, Along along, Index parts = 1);
 
 }  // namespace assay::reference::quantise

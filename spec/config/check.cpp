@@ -172,11 +172,6 @@ LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model
   std::sort(out.unquantised.begin(), out.unquantised.end());
   out.unquantised.erase(std::unique(out.unquantised.begin(), out.unquantised.end()), out.unquantised.end());
   out.experts = config.linear_experts;
-  // config_c46
-  require(!config.linear_experts || config.expert_ranks == 1, "config_c46", [&] {
-    return "compute.linear_experts = \"on\" with parallel.expert = " + std::to_string(config.expert_ranks) +
-           ": expert ranks do not agree on the scales of experts yet; leave one of the two out";
-  });
   // config_c45
   require(
       !config.linear_experts || (config.linear == quantise::Recipe::fp8_tensor && model.experts),

@@ -144,6 +144,12 @@ Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTra
       choices * (routings * (count_bytes + traffic.statistic_bytes) + traffic.statistic_bytes) +
       routings * Count(traffic.accumulation) * sparse_layers(model) * ranks * 2 * count_bytes;
   volume.all_gather = Count(norms) * ranks * fp64_bytes;
+  // The amax of what each grouped GEMM casts: rows, and the weight there or, of both weights, once a step.
+  const bool once = traffic.linear.weights == QuantiseWeights::step;
+  const std::int64_t casts = traffic.accumulation * (block ? 5 : 4) * (once ? 1 : 2) + (once ? 2 : 0);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    if (model.sparse(layer) && traffic.linear.of_experts(layer + 1, model.layers) != quantise::Recipe::none)
+      volume.all_reduce += Count(casts) * fp32_bytes;
   return volume;
 }
 

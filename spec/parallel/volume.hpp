@@ -89,6 +89,7 @@ struct ExpertTraffic {
   std::int64_t accumulation = 1;
   Recompute recompute = Recompute::none;
   std::int64_t activation_bytes = 4, statistic_bytes = 4;
+  LinearPrecision linear = {};  ///< with routed experts in FP8 the ranks agree on each scale
 };
 
 /// `visits` of a step at most, of `tokens` in each of its micro-batches: every token visits min(A, e) ranks.

@@ -33,6 +33,9 @@ void write(const at::Tensor& x, const Quantisation& quantisation, const at::Tens
            const Twins& twins) {
   return x.is_cpu() ? cpu::write(x, quantisation, amax, twins) : cuda::write(x, quantisation, amax, twins);
 }
+at::Tensor given_or_found(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax) {
+  return quantisation.scaling == Scaling::tensor && !amax.defined() ? quantise::amax(x) : amax;
+}
 }  // namespace
 
 Quantised unwritten(std::int64_t rows, std::int64_t columns, const Quantisation& quantisation,
@@ -67,18 +70,18 @@ void raise_amax(const at::Tensor& x, const at::Tensor& amax) {
 Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
                const at::Tensor& amax) {
   check(x);
-  const at::Tensor most =
-      quantisation.scaling == Scaling::tensor && !amax.defined() ? quantise::amax(x) : amax;
+  const at::Tensor most = given_or_found(x, quantisation, amax);
   const Twins twins = unwritten_twins(x.size(0), x.size(1), quantisation, orientation, x.device());
   write(x, quantisation, most, twins);
   return twins;
 }
 
-void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into) {
+void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into,
+                   const at::Tensor& amax) {
   check(x);
   if (!into.rows.defined())
     into = unwritten_twins(x.size(0), x.size(1), quantisation, Orientation::both, x.device());
-  write(x, quantisation, quantisation.scaling == Scaling::tensor ? quantise::amax(x) : at::Tensor(), into);
+  write(x, quantisation, given_or_found(x, quantisation, amax), into);
 }
 
 void quantise_part(const at::Tensor& x, const Quantisation& quantisation, const at::Tensor& amax,

@@ -45,8 +45,10 @@ void raise_amax(const at::Tensor& x, const at::Tensor& amax);
 Twins quantise(const at::Tensor& x, const Quantisation& quantisation, Orientation orientation,
                const at::Tensor& amax = {});
 
-/// Both orientations of x into the memory of `into`, which is made where it is not there yet.
-void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into);
+/// Both orientations of x into the memory of `into`, which is made where it is not there yet. `amax`: as of
+/// `quantise`.
+void quantise_into(const at::Tensor& x, const Quantisation& quantisation, Twins& into,
+                   const at::Tensor& amax = {});
 
 /// Part of a matrix with one scale: the codes of x [R, C] and the matrix's scale into the memory of `rows`.
 /// `amax`: of the whole matrix. x may be empty.

@@ -171,46 +171,38 @@ Tensor PaperOps::grouped_product(const char* name, Purpose purpose, std::int64_t
   return make(name, purpose, {rows, out}, element_);
 }
 
-Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
-                                const Routing& routing) {
+/// Forward's GEMM where `role` is that of an activation, else the gradient of its input.
+Tensor PaperOps::grouped_gemm(const Site& site, const Operand& left, const Weight& weight,
+                              const Routing& routing, quantise::Role role) {
+  const bool forward = role == quantise::Role::activation, fp8 = weight.of_experts();
   const Weight read_as = weight.as_read();
-  const bool fp8 = read_as.recipe != quantise::Recipe::none;
   Operand codes;
   if (fp8)
-    codes = quantised(site, "rows", Purpose::temporaries, x.tensor, read_as, quantise::Role::activation,
+    codes = quantised(site, forward ? "rows" : "d_rows", Purpose::temporaries, left.tensor, read_as, role,
                       ReadBy::forward);
-  const Quantised twin = weight_twin(site, read_as, ReadBy::forward);
+  const Quantised twin = weight_twin(site, read_as, forward ? ReadBy::forward : ReadBy::weight_gradient);
   begin_op(site);
-  read(x, ReadBy::forward);
-  match(site, x.columns, weight.in);
-  match(site, x.rows, routing.group_slots().rows());
-  const std::int64_t out = weight.out / routing.group_ends().rows(), of_operands = fp8 ? 1 : element_;
-  record_grouped(site, StepPass::forward, x.rows, weight.in, out,
-                 (Count(x.rows) * weight.in + Count(weight.out) * weight.in) * of_operands +
-                     Count(x.rows) * out * element_,
+  read(left, ReadBy::forward);
+  const std::int64_t out = weight.out / routing.group_ends().rows(), from = forward ? weight.in : out,
+                     to = forward ? out : weight.in;
+  match(site, left.columns, from);
+  match(site, left.rows, routing.group_slots().rows());
+  record_grouped(site, forward ? StepPass::forward : StepPass::input_gradient, left.rows, from, to,
+                 (Count(left.rows) * from + Count(weight.out) * weight.in) * (fp8 ? 1 : element_) +
+                     Count(left.rows) * to * element_,
                  fp8);
-  return grouped_product(site.value, site.purpose, x.rows, weight.in, out, fp8);
+  return grouped_product(forward ? site.value : site.gradient, forward ? site.purpose : site.gradient_purpose,
+                         left.rows, from, to, fp8);
+}
+
+Tensor PaperOps::grouped_linear(const Site& site, const Operand& x, const Weight& weight,
+                                const Routing& routing) {
+  return grouped_gemm(site, x, weight, routing, quantise::Role::activation);
 }
 
 Tensor PaperOps::grouped_input_gradient(const Site& site, const Operand& dy, const Weight& weight,
                                         const Routing& routing) {
-  const Weight read_as = weight.as_read();
-  const bool fp8 = read_as.recipe != quantise::Recipe::none;
-  Operand codes;
-  if (fp8)
-    codes = quantised(site, "d_rows", Purpose::temporaries, dy.tensor, read_as, quantise::Role::gradient,
-                      ReadBy::forward);
-  const Quantised twin = weight_twin(site, read_as, ReadBy::weight_gradient);
-  begin_op(site);
-  read(dy, ReadBy::forward);
-  const std::int64_t out = weight.out / routing.group_ends().rows(), of_operands = fp8 ? 1 : element_;
-  match(site, dy.columns, out);
-  match(site, dy.rows, routing.group_slots().rows());
-  record_grouped(site, StepPass::input_gradient, dy.rows, out, weight.in,
-                 (Count(dy.rows) * out + Count(weight.out) * weight.in) * of_operands +
-                     Count(dy.rows) * weight.in * element_,
-                 fp8);
-  return grouped_product(site.gradient, site.gradient_purpose, dy.rows, out, weight.in, fp8);
+  return grouped_gemm(site, dy, weight, routing, quantise::Role::gradient);
 }
 
 void PaperOps::grouped_weight_gradient(const Site& site, const Operand& dy, const Operand& x,

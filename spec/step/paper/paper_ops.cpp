@@ -199,6 +199,8 @@ Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose,
   const bool backward = role == quantise::Role::gradient || readers == ReadBy::weight_gradient;
   record(at, backward ? StepPass::backward : StepPass::forward, {Count(0), Count(rows) * columns},
          Count(rows) * columns * element_ + code_bytes(rows, columns, weight, role, readers));
+  if (weight.of_experts() && expert_ranks() > 1)
+    record(at, Collective::all_reduce, Count(f32_bytes));  // amax
   return coded(name, purpose, rows, columns, weight, role, readers);
 }
 

@@ -62,9 +62,10 @@ struct Weight {
   std::int64_t out = 0, in = 0;
   quantise::Recipe recipe = quantise::Recipe::none;  ///< of the GEMMs that read it
   bool codes = false;                                ///< it was gathered as forward's twin
-  /// Of GEMMs that read values and cast them themselves.
+  /// Of the grouped GEMMs of routed experts, which read values and cast them themselves.
   quantise::Recipe at_gemm = quantise::Recipe::none;
-  Weight as_read() const { return {out, in, at_gemm}; }
+  bool of_experts() const { return at_gemm != quantise::Recipe::none; }
+  Weight as_read() const { return {out, in, at_gemm, false, at_gemm}; }
   bool defined() const { return out > 0; }
 };
 struct Vector {
@@ -316,6 +317,8 @@ class PaperOps {
   Count gemm_bytes(const Gemm& gemm) const;  ///< both operands read, the result written
   void record_grouped(const Site& site, time::StepPass pass, std::int64_t rows, std::int64_t in,
                       std::int64_t out, const Count& bytes, bool fp8 = false);
+  Tensor grouped_gemm(const Site& site, const Operand& left, const Weight& weight, const Routing& routing,
+                      quantise::Role role);
   Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                          std::int64_t out, bool fp8);
   void exchange_routing(const Site& site, Routing& routing);

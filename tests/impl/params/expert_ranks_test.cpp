@@ -137,6 +137,24 @@ TEST(ExpertRanksImpl, BesideFp8TrainAsTheReference) {
   }
 }
 
+/// Routed experts too: one scale for the rows of all ranks of an expert group, and for all experts' weights.
+/// No sequence of these seeds begins with the same token twice (case_model).
+TEST(ExpertRanksImpl, WithExpertsInFp8TrainAsTheReference) {
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const DataParallel data = kinds[(seed + seed / 4) % 4];
+    LayoutCase c{.seed = seed, .micro = 1, .accumulation = 1 + static_cast<std::int64_t>(seed / 4)};
+    c.steps = 1, c.experts = true, c.expert = seed == 1 ? 3 : 2;
+    c.recompute = spec::all_recomputes[seed % spec::all_recomputes.size()];
+    c.linear = {.recipe = Recipe::fp8_tensor,
+                .unquantised = seed % 3 == 0 ? std::vector<std::int64_t>{2} : std::vector<std::int64_t>{},
+                .weights = seed % 2 == 0 ? spec::QuantiseWeights::use : spec::QuantiseWeights::step,
+                .experts = true};
+    const std::int64_t groups = data == DataParallel::hybrid ? 2 : 1;
+    const spec::Layout layout = spec::layout_of(data, groups * c.expert, groups > 1 ? c.expert : 0);
+    EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+  }
+}
+
 struct Ranks {
   spec::Layout layout = {};
   std::int64_t expert = 1, tensor = 1;

@@ -70,6 +70,8 @@ inline spec::ModelSpec case_model(const LayoutCase& c) {
     model.head_dim = 16, model.kv_heads = 1 + draw % 2, model.heads = 2 * model.kv_heads;
     model.width = 16 * (1 + draw % 3), model.ffn = 16 * (1 + draw % 5), model.layers = 2 + draw % 2;
     if (model.experts) model.experts->first_dense = draw % 2;
+    if (model.experts) model.experts->every = std::min(model.experts->every, model.layers);
+    if (c.linear.experts) model.experts->width = 16 * (1 + draw % 2);
     model.context = std::max<std::int64_t>(model.context, 16), model.init_std = 0.2;
     // What a document begins with is rarely the same token twice: their attended values would be one value,
     // up to a rounding of the softmax, and values are sums of FP8 products, which lie on ties of codes.
@@ -128,7 +130,7 @@ inline impl::run::StepSettings layout_settings(const LayoutCase& c) {
   // The order of forward passes matters to it, and in FP8 each rank's are passes of their own.
   settings.balance_of_batch =
       c.order.empty() && c.seed % 2 == 1 && c.linear.recipe == spec::quantise::Recipe::none;
-  settings.capacity = c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
+  if (!c.linear.experts) settings.capacity = c.seed % 3 == 0 ? 0 : c.seed % 3 == 1 ? 1 : 1.5;
   return settings;
 }
 
@@ -149,32 +151,52 @@ inline reference::Batch whole_batch(const LayoutCase& c, std::int64_t ranks, int
                     c.seed * 16 + static_cast<std::uint64_t>(step));
 }
 
+/// Of a rank's micro-batch `m`, as the loader deals them.
+inline std::int64_t first_sequence(const reference::Batch& whole, const LayoutCase& c, std::int64_t ranks,
+                                   std::int64_t rank, std::int64_t m) {
+  return spec::data::first_index({.seed = 0, .samples = whole.B, .sequences = whole.B},
+                                 {.micro = c.micro, .ranks = ranks}, rank, m);
+}
+
+/// Ranks whose micro-batches share the scales of experts in FP8.
+inline std::int64_t passes_at_once(const LayoutCase& c) { return c.linear.experts ? c.expert : 1; }
+
 /// A rank's micro-batches of a batch, dealt as the loader deals them.
 inline std::vector<reference::Batch> dealt(const reference::Batch& whole, const LayoutCase& c,
                                            std::int64_t ranks, std::int64_t rank) {
   std::vector<reference::Batch> mine;
   for (std::int64_t m = 0; m < c.accumulation; ++m) {
-    const std::int64_t first = spec::data::first_index({.seed = 0, .samples = whole.B, .sequences = whole.B},
-                                                       {.micro = c.micro, .ranks = ranks}, rank, m);
+    const std::int64_t first = first_sequence(whole, c, ranks, rank, m);
     mine.push_back(sequences(whole, first, first + c.micro));
   }
   return mine;
 }
 
 /// A batch as the reference takes it: as one micro-batch, but in FP8, where scales are those of a
-/// micro-batch, and where the order of passes matters: as what all ranks work on at a time.
+/// micro-batch (of experts over several ranks: of these ranks' micro-batches), and where the order of passes
+/// matters: as what all ranks work on at a time.
 inline std::vector<reference::Batch> for_reference(const reference::Batch& whole, const LayoutCase& c,
                                                    std::int64_t ranks) {
   if (layout_settings(c).balance_of_batch) return micro_batches(whole, c.micro * ranks);
   if (c.linear.recipe == spec::quantise::Recipe::none) return {whole};
   std::vector<reference::Batch> all;
-  for (std::int64_t rank = 0; rank < ranks; ++rank)
-    for (reference::Batch& batch : dealt(whole, c, ranks, rank)) all.push_back(std::move(batch));
+  for (std::int64_t rank = 0; rank < ranks; rank += passes_at_once(c))
+    for (std::int64_t m = 0; m < c.accumulation; ++m) {
+      std::int64_t first = 0;
+      for (std::int64_t other = 0; other < passes_at_once(c); ++other) {
+        const std::int64_t its = first_sequence(whole, c, ranks, rank + other, m);
+        if (other == 0) first = its;
+        if (its != first + other * c.micro) throw std::logic_error("an expert group's sequences lie apart");
+      }
+      all.push_back(sequences(whole, first, first + passes_at_once(c) * c.micro));
+    }
   return all;
 }
 
-inline reference::Recipes recipes_of(const spec::LinearPrecision& linear, const spec::ModelSpec& model) {
-  return reference::recipes_of(linear, model.layers);
+inline reference::Recipes recipes_of(const LayoutCase& c, const spec::ModelSpec& model) {
+  reference::Recipes recipes = reference::recipes_of(c.linear, model.layers);
+  recipes.parts = passes_at_once(c);
+  return recipes;
 }
 
 /// All shards of a buffer on every rank. Collective.
@@ -310,7 +332,8 @@ inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, 
                                                 .accumulation = c.accumulation,
                                                 .recompute = c.recompute,
                                                 .activation_bytes = 8,
-                                                .statistic_bytes = 8});
+                                                .statistic_bytes = 8,
+                                                .linear = c.linear});
   }
   return total(formula);
 }
@@ -402,7 +425,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
   if (c.chunk_logits > 0) runner.model().limit_chunks(c.chunk_logits);
   reference::TrainState state = reference::initial_state(model, c.seed);
   if (c.one_expert) zero_routers(runner, state);
-  const reference::Recipes recipes = recipes_of(c.linear, model);
+  const reference::Recipes recipes = recipes_of(c, model);
   const reference::balancing::Settings balancing = balancing_of(s);
   std::string found;
   const auto compare = [&](const std::string& what, double error, double allowed) {
@@ -423,8 +446,10 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     if (c.expert > 1)
       for (const reference::Batch& batch : dealt(whole, c, layout.ranks, data_rank))
         routed.push_back(sequences(batch, first, first + own_sequences));
+    reference::Recipes of_a_rank = recipes;
+    of_a_rank.parts = 1;
     const Count visits =
-        visits_of(state.parameters, model, routed, c.expert, recipes, balancing.capacity_factor);
+        visits_of(state.parameters, model, routed, c.expert, of_a_rank, balancing.capacity_factor);
     const auto expected = reference::train_step(state, model, micro_batches,
                                                 {.beta1 = s.adamw.beta1,
                                                  .beta2 = s.adamw.beta2,

@@ -123,6 +123,22 @@ TEST(ExpertRanksSpec, VolumeByHand) {
   EXPECT_EQ(volume(Recompute::block), Count(6 * rows + 2 * choices + weights + 2 * counts));
   EXPECT_EQ(most_visits(example(), 4, 10, 3), Count(2 * 3 * 10 * 2))
       << "each of 2 choices on a rank of its own";
+  // Of 2 sparse layers in FP8, each with 2 GEMMs forward and 2 backward, whose rows and weights have an amax.
+  const auto agreed = [](QuantiseWeights when, Recompute recompute, std::vector<std::int64_t> without) {
+    return expert_volume(example(), 4,
+                         {.visits = 107,
+                          .accumulation = 3,
+                          .recompute = recompute,
+                          .linear = {.recipe = quantise::Recipe::fp8_tensor,
+                                     .unquantised = std::move(without),
+                                     .weights = when,
+                                     .experts = true}})
+        .all_reduce;
+  };
+  EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::none, {}), Count(2 * 3 * (4 + 4) * 4));
+  EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::block, {}), Count(2 * 3 * (5 + 5) * 4));
+  EXPECT_EQ(agreed(QuantiseWeights::step, Recompute::norms_swiglu, {}), Count(2 * (3 * 4 + 2) * 4));
+  EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::none, {example().layers}), Count(3 * (4 + 4) * 4));
   EXPECT_EQ(expert_volume(example(), 1, {.visits = 107}), Volume{});
   EXPECT_EQ(expert_volume(example(), 4, {.visits = 107}).all_gather, Count(4 * 8)) << "sums of squares";
 }

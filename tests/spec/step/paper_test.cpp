@@ -661,18 +661,28 @@ RC_GTEST_PROP(PaperSpec, ExpertRanksMoveWhatTheFormulaSays, ()) {
                   .sequence_length = 3,
                   .micro_batches = *rc::gen::inRange<std::int64_t>(1, 5),
                   .expert_ranks = e};
-  Count on_paper;
-  for (const paper::CollectiveRecord& each : paper::trace(setting).collectives) {
-    RC_ASSERT(each.kind == paper::Collective::all_to_all);
-    on_paper += static_cast<std::int64_t>(each.calls) * each.bytes;
+  if (*rc::gen::arbitrary<bool>()) {
+    setting.model.width = setting.model.experts->width = setting.model.head_dim = 16, setting.model.ffn = 16;
+    setting.sequence_length = 16;
+    setting.linear = {.recipe = quantise::Recipe::fp8_tensor, .experts = true};
+    if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
   }
-  RC_ASSERT(on_paper ==
-            expert_volume(model, e,
-                          {.visits = most_visits(model, e, setting.micro * setting.sequence_length,
-                                                 setting.micro_batches),
-                           .accumulation = setting.micro_batches,
-                           .recompute = setting.recompute})
-                .all_to_all);
+  Volume on_paper;
+  for (const paper::CollectiveRecord& each : paper::trace(setting).collectives) {
+    const bool largest = each.kind == paper::Collective::all_reduce;
+    RC_ASSERT(largest || each.kind == paper::Collective::all_to_all);
+    (largest ? on_paper.all_reduce : on_paper.all_to_all) +=
+        static_cast<std::int64_t>(each.calls) * each.bytes;
+  }
+  const Volume formula =
+      expert_volume(setting.model, e,
+                    {.visits = most_visits(setting.model, e, setting.micro * setting.sequence_length,
+                                           setting.micro_batches),
+                     .accumulation = setting.micro_batches,
+                     .recompute = setting.recompute,
+                     .linear = setting.linear});
+  RC_ASSERT(on_paper.all_to_all == formula.all_to_all);
+  RC_ASSERT(on_paper.all_reduce == formula.all_reduce);
   Setting alone = setting;
   alone.expert_ranks = 1;
   RC_ASSERT(paper::trace(setting).executed.executed() == paper::trace(alone).executed.executed());

@@ -1,11 +1,13 @@
 // labels: parity gpu multigpu
 // ranks: 2 4
 // Expert parallelism between ranks of one GPU through the staged communicator (`ci/gpu staged`) and over NCCL
-// (`ci/gpu multigpu`): in fp64 the reference's steps, in bf16 as close to the fp64 gradient as without it.
+// (`ci/gpu multigpu`): in fp64 the reference's steps, in bf16 and with experts in FP8 as close to the fp64
+// gradient as without it.
 #include <ATen/ATen.h>
 
 #include <cmath>
 
+#include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "tests/impl/comm/cuda/staged_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 
@@ -72,11 +74,11 @@ spec::ModelSpec wide() {
 
 /// |gradient - reference| / |reference| of the first step in bf16, all parameters as one vector.
 double error_of(Communicator& ranks, std::int64_t expert, const reference::Batch& batch,
-                const reference::Parameters<double>& expected) {
+                const reference::Parameters<double>& expected, const spec::LinearPrecision& linear) {
   const std::int64_t each = batch.B / ranks.size();
   tests::StepRunner runner(wide(), Dtype::bf16, device(), ranks,
                            spec::layout_of(DataParallel::replicate, ranks.size()), tests::layout_settings(),
-                           3, Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, {}, 1, expert);
+                           3, Dtype::f32, Dtype::f32, spec::Recompute::norms_swiglu, linear, 1, expert);
   runner.step({tests::sequences(batch, ranks.rank() * each, (ranks.rank() + 1) * each)},
               static_cast<double>(batch.valid_tokens()), 1e-3);
   const at::Tensor whole = tests::whole_model(runner, &ParameterBuffers::gradients);
@@ -92,20 +94,27 @@ double error_of(Communicator& ranks, std::int64_t expert, const reference::Batch
   return std::sqrt(difference / size);
 }
 
-TEST(ExpertRanksCudaImpl, AreAsCloseInBf16AsOneRank) {
+TEST(ExpertRanksCudaImpl, AreAsCloseAsOneRank) {
   if (!tests::shared_or_own_gpus().missing.empty()) GTEST_SKIP() << tests::shared_or_own_gpus().missing;
   const auto batch = tests::tiny_batch(wide(), 4, 64, tests::Documents::whole, tests::Ignored::some, 12);
   const auto expected = reference::step_gradients(reference::initial_state(wide(), 3).parameters, wide(),
                                                   {batch}, tests::layout_settings().z_loss)
                             .gradients;
   const auto alone = make_self_communicator();
-  const double one = error_of(*alone, 1, batch, expected),
-               several = error_of(world(), world().size(), batch, expected);
-  if (world().rank() == 0)
-    std::cout << "gradient in bf16 off the fp64 reference: " << one << " on one rank, " << several << " on "
-              << world().size() << " expert ranks\n";
-  EXPECT_GT(one, 0);
-  EXPECT_LE(several, 1.5 * one);
+  std::vector<spec::LinearPrecision> all = {{}};
+  if (grouped_linear::cuda::has_kernels())
+    for (const auto weights : {spec::QuantiseWeights::use, spec::QuantiseWeights::step})
+      all.push_back({.recipe = spec::quantise::Recipe::fp8_tensor, .weights = weights, .experts = true});
+  for (const spec::LinearPrecision& linear : all) {
+    const double one = error_of(*alone, 1, batch, expected, linear),
+                 several = error_of(world(), world().size(), batch, expected, linear);
+    if (world().rank() == 0)
+      std::cout << "gradient off the fp64 reference, " << (linear.experts ? spec::describe(linear) : "bf16")
+                << ": " << one << " on one rank, " << several << " on " << world().size()
+                << " expert ranks\n";
+    EXPECT_GT(one, 0);
+    EXPECT_LE(several, 1.5 * one);
+  }
 }
 
 }  // namespace
