@@ -28,29 +28,6 @@ std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
   return blocks[0] + blocks[1] + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
 }
 
-/// FP8 twins of block weights that live as long as the weights (impl/model/weight_twins.cpp).
-void hold_twins(const Setting& s, std::vector<Tensor>& held, Ledger& ledger) {
-  if (s.linear.recipe == quantise::Recipe::none || s.linear.weights != QuantiseWeights::step) return;
-  const quantise::Scaling scaling = quantise::quantisation(s.linear.recipe, quantise::Role::weight).scaling;
-  const auto twin = [&](std::int64_t rows, std::int64_t columns, bool with_scales) {
-    const Scales of_rows = scales(scaling, rows, columns);
-    held.push_back(ledger.make("weight_twins", Purpose::state, {rows, columns}, 1));
-    if (with_scales)
-      held.push_back(ledger.make("weight_twin_scales", Purpose::state, of_rows.shape, of_rows.element_bytes));
-  };
-  for (std::int64_t block = 1; block <= s.model.layers; ++block) {
-    if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
-    std::vector<std::array<std::int64_t, 2>> linears = block_linears(s.model, block - 1);
-    if (s.linear.experts && s.model.sparse(block - 1))
-      for (const auto& [out, in] : expert_linears(s.model))  // a rank's experts are one matrix
-        linears.push_back({s.model.experts->count / s.expert_ranks * out, in});
-    for (const auto& [out, in] : linears) {
-      twin(out, in, true);
-      twin(in, out, scaling != quantise::Scaling::tensor);  // which both orientations share
-    }
-  }
-}
-
 /// impl/params/parameter_buffers.cpp: what a rank holds of the parameters of `inventory` in a layout.
 void hold_parameters(const Setting& s, const Inventory& inventory, const Layout& layout,
                      std::vector<Tensor>& held, Ledger& ledger) {
@@ -109,9 +86,33 @@ std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
   };
   if (s.model.experts && s.model.experts->router_bias)
     hold("router_biases", {s.model.sparse_layers(), s.model.experts->count}, statistic);
-  hold_twins(s, held, ledger);
   hold("rope_cosine", {s.sequence_length, s.model.rope_dim() / 2}, statistic);
   hold("rope_sine", {s.sequence_length, s.model.rope_dim() / 2}, statistic);
+  return held;
+}
+
+std::vector<Tensor> hold_twins(const Setting& s, Ledger& ledger) {
+  std::vector<Tensor> held;
+  if (s.linear.recipe == quantise::Recipe::none || s.linear.weights != QuantiseWeights::step) return held;
+  ledger.enter("weights and optimizer state");
+  const quantise::Scaling scaling = quantise::quantisation(s.linear.recipe, quantise::Role::weight).scaling;
+  const auto twin = [&](std::int64_t rows, std::int64_t columns, bool with_scales) {
+    const Scales of_rows = scales(scaling, rows, columns);
+    held.push_back(ledger.make("weight_twins", Purpose::state, {rows, columns}, 1));
+    if (with_scales)
+      held.push_back(ledger.make("weight_twin_scales", Purpose::state, of_rows.shape, of_rows.element_bytes));
+  };
+  for (std::int64_t block = 1; block <= s.model.layers; ++block) {
+    if (s.linear.of(block, s.model.layers) == quantise::Recipe::none) continue;
+    std::vector<std::array<std::int64_t, 2>> linears = block_linears(s.model, block - 1);
+    if (s.linear.experts && s.model.sparse(block - 1))
+      for (const auto& [out, in] : expert_linears(s.model))  // a rank's experts are one matrix
+        linears.push_back({s.model.experts->count / s.expert_ranks * out, in});
+    for (const auto& [out, in] : linears) {
+      twin(out, in, true);
+      twin(in, out, scaling != quantise::Scaling::tensor);  // which both orientations share
+    }
+  }
   return held;
 }
 

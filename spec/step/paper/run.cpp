@@ -154,6 +154,7 @@ void walk(const Setting& setting, Ledger& ledger) {
   check(setting);
   const std::vector<memory::Tensor> state = hold_state(setting, ledger);
   initialise(setting, ledger);
+  const std::vector<memory::Tensor> twins = hold_twins(setting, ledger);
   PaperOps ops(setting, ledger);
   {
     const std::vector<memory::Tensor> inputs = hold_inputs(setting, ledger);

@@ -344,8 +344,13 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   c.experts = true, c.expert = *rc::gen::inRange<std::int64_t>(2, 5);
   c.recompute = *rc::gen::elementOf(spec::all_recomputes);
   const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  const bool fp8 = c.tensor == 1 && *rc::gen::arbitrary<bool>();
+  if (fp8)
+    c.linear = {.recipe = Recipe::fp8_tensor,
+                .weights = *rc::gen::element(spec::QuantiseWeights::use, spec::QuantiseWeights::step),
+                .experts = true};
   spec::ModelSpec model = tests::case_model(c);
-  model.context = *rc::gen::inRange<std::int64_t>(4, 24);
+  model.context = fp8 ? 16 : *rc::gen::inRange<std::int64_t>(4, 24);
   if (c.tensor > 1) model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 3), model.heads = 2;
   spec::Experts& experts = *model.experts;
   experts.active_groups = experts.groups, experts.active = experts.count;
@@ -359,6 +364,7 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   const spec::memory::Setting setting{
       .model = spec::tensor_model(model, c.tensor),
       .dtype = dtype,
+      .linear = c.linear,
       .recompute = c.recompute,
       .micro = c.micro,
       .sequence_length = model.context,
@@ -375,7 +381,7 @@ RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
   const auto micro_batches = tests::micro_batches(batch, c.micro);
   tests::CountingAllocator::installed().begin();
   tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, settings, 1, Dtype::f32, Dtype::f32,
-                            c.recompute, {}, c.tensor, c.expert);
+                            c.recompute, c.linear, c.tensor, c.expert);
   trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
   const std::int64_t measured = tests::CountingAllocator::installed().peak();
   // Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's

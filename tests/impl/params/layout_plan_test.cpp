@@ -48,6 +48,9 @@ RC_GTEST_PROP(LayoutPlanImpl, TheStateOfEachLayoutIsWhatThePlanSays, ()) {
   setting.linear.recipe = *rc::gen::element(spec::quantise::Recipe::none, spec::quantise::Recipe::fp8_tensor,
                                             spec::quantise::Recipe::fp8_block);
   if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
+  // Gathered in the compute type, whether they are quantised or not.
+  setting.linear.experts = setting.model.experts && *rc::gen::arbitrary<bool>() &&
+                           setting.linear.recipe == spec::quantise::Recipe::fp8_tensor;
   setting.rounded_sums = setting.dtype == Dtype::bf16 && *rc::gen::arbitrary<bool>();
   std::int64_t predicted = 0;
   for (const memory::Item& item : memory::plan(setting).items)
