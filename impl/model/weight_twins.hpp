@@ -13,7 +13,7 @@
 namespace assay::impl {
 
 /// Largest |x| of all ranks of an expert group, so that one scale is that of all experts' rows or weights,
-/// whatever rank has them: fp32 [1]. Undefined where `experts` is null, on one rank: quantising finds it.
+/// whatever rank has them: fp32 [1]. Undefined on one rank, or where `experts` is null: quantising finds it.
 at::Tensor amax_over(Communicator* experts, const at::Tensor& x);
 
 class WeightTwins {

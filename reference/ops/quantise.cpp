@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/counted.hpp"
+#include "spec/error.hpp"
 
 namespace assay::reference::quantise {
 
@@ -118,6 +119,10 @@ template <class S>
 Tensor<S> read_by_gemm(const Tensor<S>& x, Recipe recipe, Role role, Along along, Index parts) {
   if (recipe == Recipe::none) return x;
   const Index C = x.extent(-1), R = C == 0 ? 0 : x.size() / C / parts;
+  require(R * parts * C == x.size(), "quantise_parts", [&] {
+    return std::to_string(x.size()) + " entries are not " + std::to_string(parts) + " parts of rows of " +
+           std::to_string(C);
+  });
   const auto [format, scaling] = spec::quantise::quantisation(recipe, role);
   Tensor<S> out(x.shape());
   for (Index part = 0; part < parts; ++part) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/ops/quantise.hpp"
 
@@ -105,8 +106,15 @@ inline void check(const LinearPrecision& linear, const ModelSpec& model, std::in
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     for (const auto& [out, in] : block_linears(model, layer)) quantise::check(linear.recipe, N, in, out);
   if (!linear.experts) return;
+  const std::int64_t unit = quantise::extent_unit(linear.recipe);
   for (const auto& [out, in] : expert_linears(model))  // any number of rows
-    quantise::check(linear.recipe, quantise::extent_unit(linear.recipe), in, out);
+    // quantise_c3
+    require(in % unit == 0 && out % unit == 0, "quantise_c3", [&] {
+      return "experts.width=" + std::to_string(model.experts->width) +
+             " and width=" + std::to_string(model.width) + " of routed experts in " +
+             to_string(linear.recipe) + ": both are to be multiples of " + std::to_string(unit) +
+             ", or experts left out of FP8";
+    });
 }
 
 }  // namespace assay::spec

@@ -1,6 +1,6 @@
 // Rows to their experts and back on the GPU. The order is a counting sort that keeps the order of slots: each
-// warp counts its chunk, one block turns counts into first rows, each warp places its chunk. Results do not
-// depend on the order of warps.
+// warp counts its chunk, one block sums what the chunks before have, each warp places its chunk. Results do
+// not depend on the order of warps.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/permute/permute_launch.hpp"
 
@@ -38,8 +38,8 @@ __global__ void count_kernel(std::int64_t slot_count, std::int64_t X,
 /// counts [chunks, X] become, of each chunk's slots of an expert, how many the chunks before have. Several
 /// are read before the first is written, and `ends` is summed in shared memory: latency is all that counts
 /// here.
-__global__ void first_rows_kernel(std::int64_t chunk_count, std::int64_t X, std::int32_t* __restrict__ counts,
-                                  std::int32_t* __restrict__ ends) {
+__global__ void before_kernel(std::int64_t chunk_count, std::int64_t X, std::int32_t* __restrict__ counts,
+                              std::int32_t* __restrict__ ends) {
   constexpr int ahead = 16;
   extern __shared__ std::int32_t of_experts[];
   for (std::int64_t e = threadIdx.x; e < X; e += blockDim.x) {
@@ -170,7 +170,7 @@ void launch_order(std::int64_t slot_count, std::int64_t X, const std::int32_t* e
   const auto blocks = static_cast<unsigned>(chunks(slot_count));
   const std::size_t shared = static_cast<std::size_t>(X) * sizeof(std::int32_t);
   if (blocks > 0) count_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts);
-  first_rows_kernel<<<1, threads_for(X, 1024), shared, stream>>>(blocks, X, counts, ends);
+  before_kernel<<<1, threads_for(X, 1024), shared, stream>>>(blocks, X, counts, ends);
   if (blocks > 0)
     place_kernel<<<blocks, 32, shared, stream>>>(slot_count, X, experts, counts, ends, slots, rows);
   ASSAY_CUDA_CHECK_LAUNCH();

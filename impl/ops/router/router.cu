@@ -131,9 +131,9 @@ __global__ void forward_kernel(How how, const M* __restrict__ bias, M* scores, s
 #pragma unroll
   for (int i = 0; i < held; ++i) {
     if (lane + 32 * i >= X) continue;
-    const M exponential = exp(score[i] - top);
-    sum += exponential;
-    score[i] = how.sigmoid ? M(1) / (M(1) + exp(-score[i])) : exponential;
+    const M power = exp(score[i] - top);  // few: CUDA's own costs nothing here
+    sum += power;
+    score[i] = how.sigmoid ? M(1) / (M(1) + exp(-score[i])) : power;
   }
   sum = warp_sum(sum);
 #pragma unroll

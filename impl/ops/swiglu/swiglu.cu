@@ -1,5 +1,5 @@
-// swiglu on the GPU: one block per row, each value read and written once. One exp and one division an entry:
-// at the memory's rate there is time for little more.
+// swiglu on the GPU: one block per row, each value read and written once. One exp and one reciprocal an
+// entry: at the memory's rate there is time for little more.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/swiglu/swiglu_gate.cuh"
 #include "impl/ops/swiglu/swiglu_launch.hpp"

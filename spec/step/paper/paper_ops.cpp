@@ -217,7 +217,14 @@ Operand PaperOps::kept(const Operand& value) const {
 /// What a GEMM reads of a weight: a twin that is there (spec/memory/state.cpp), or one that is made for it.
 /// Where codes are gathered, forward's is there, and the other is its transpose.
 Quantised PaperOps::weight_twin(const Site& site, const Weight& weight, ReadBy reader) {
-  if (weight.recipe == quantise::Recipe::none || s_.linear.weights == QuantiseWeights::step) return {};
+  if (weight.recipe == quantise::Recipe::none) return {};
+  if (s_.linear.weights == QuantiseWeights::step) {
+    // Kept twins are made before the step's first forward, or behind the update before it.
+    const bool made = first_micro_batch_ && !again_ && reader == ReadBy::forward;
+    if (made && weight.of_experts() && expert_ranks() > 1)
+      record(site, Collective::all_reduce, Count(f32_bytes));
+    return {};
+  }
   if (weight.codes) return reader == ReadBy::forward ? Quantised{} : transposed_codes(site, weight);
   const Tensor there{
       std::make_shared<Tensor::Storage>(Tensor::Storage{.held = {}, .shape = {weight.out, weight.in}})};

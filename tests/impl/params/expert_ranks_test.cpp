@@ -155,6 +155,17 @@ TEST(ExpertRanksImpl, WithExpertsInFp8TrainAsTheReference) {
   }
 }
 
+/// A rank without rows has no amax of its own.
+TEST(ExpertRanksImpl, RanksWithoutATokenTrainInFp8AsTheReference) {
+  for (const auto weights : {spec::QuantiseWeights::use, spec::QuantiseWeights::step}) {
+    LayoutCase c{.seed = 9, .micro = 1, .steps = 1, .recompute = spec::Recompute::block};
+    c.linear = {.recipe = Recipe::fp8_tensor, .weights = weights, .experts = true};
+    c.experts = true, c.expert = 3, c.one_expert = true;
+    const spec::Layout layout = spec::layout_of(DataParallel::replicate, 3);
+    EXPECT_EQ(found(c, layout), "") << tests::describe(c, layout);
+  }
+}
+
 struct Ranks {
   spec::Layout layout = {};
   std::int64_t expert = 1, tensor = 1;

@@ -643,8 +643,8 @@ RC_GTEST_PROP(PaperSpec, TensorRanksMoveWhatTheFormulaSays, ()) {
   RC_ASSERT(on_paper.all_reduce == step.all_reduce);
 }
 
-/// Expert ranks with even routing: all-to-alls of the step on paper against the closed formula, and the GEMMs
-/// of one rank.
+/// Expert ranks with even routing: all-to-alls of the step on paper, and with experts in FP8 the maxima of
+/// what is cast, against the closed formula; and the GEMMs of one rank.
 RC_GTEST_PROP(PaperSpec, ExpertRanksMoveWhatTheFormulaSays, ()) {
   ModelSpec model = small();
   const auto e = *rc::gen::inRange<std::int64_t>(1, 5);
@@ -664,7 +664,9 @@ RC_GTEST_PROP(PaperSpec, ExpertRanksMoveWhatTheFormulaSays, ()) {
   if (*rc::gen::arbitrary<bool>()) {
     setting.model.width = setting.model.experts->width = setting.model.head_dim = 16, setting.model.ffn = 16;
     setting.sequence_length = 16;
-    setting.linear = {.recipe = quantise::Recipe::fp8_tensor, .experts = true};
+    setting.linear = {.recipe = quantise::Recipe::fp8_tensor,
+                      .weights = *rc::gen::element(QuantiseWeights::use, QuantiseWeights::step),
+                      .experts = true};
     if (*rc::gen::arbitrary<bool>()) setting.linear.unquantised = {1};
   }
   Volume on_paper;

@@ -97,7 +97,8 @@ struct CrossEntropyBounds {
       const double error =
           scaled * (std::expm1(exponent) + rounding.gamma(6 + rounding.exponential)) * (1 + exponent) +
           p * 2 * d.z * of_lse(n) + rounding.gamma(3) * hit + rounding.gamma(1) * std::abs(scaled - hit);
-      return rounding.stored(gradient[i], error / d.normalizer + rounding.smallest);
+      const double lost = rounding.smallest * (1 + 2 * d.z * std::abs(lse[n])) / d.normalizer;
+      return rounding.stored(gradient[i], error / d.normalizer + lost + rounding.smallest);
     });
   }
 };
