@@ -37,6 +37,11 @@ std::optional<std::string> check_disk(const spec::RunConfig& config, const spec:
   const auto free = checkpoint::free_bytes(parent);
   if (!free || *free >= need.most) return {};
   const std::string where = config.directory + ": " + spec::bytes(*free) + " are free on its disk, ";
+  if (!config.checkpoint_at_end && !config.saves_on_the_way()) {
+    if (*free >= need.checkpoint) return {};
+    return where + "one checkpoint takes " + spec::bytes(need.checkpoint) +
+           ": the run is saved only where it is stopped, and could not be";
+  }
   if (*free < need.checkpoint)
     throw UserError(ExitCode::io, where + "one checkpoint (weights and optimizer state) takes " +
                                       spec::bytes(need.checkpoint) +

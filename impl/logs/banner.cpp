@@ -192,7 +192,8 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
       break;
   }
   out += totals + "\n\n";
-  if (end.message) out += row("reason", spec::valid_utf8(*end.message));
+  if (end.message)
+    out += row(end.reason == EndReason::done ? "note" : "reason", spec::valid_utf8(*end.message));
   if (end.final_loss)
     out += row("loss", spec::fixed(*end.final_loss, 4) + " nats per token" +
                            (end.final_steps ? ", mean of the last " + plural(*end.final_steps, "step") : ""));

@@ -51,7 +51,7 @@ Saving::Saving(const spec::RunConfig& config, Communicator& communicator, Say sa
       patience_(patience) {}
 
 void Saving::take_memory(const ParameterBuffers& buffers, std::int64_t free) {
-  if (!config_.checkpoint_asynchronous) return;
+  if (!config_.checkpoint_asynchronous || !config_.saves_on_the_way()) return;
   const checkpoint::Snapshot snapshot(buffers, writer_of(groups_));
   const std::int64_t ranks = host_ranks(groups_.all()).here;
   // Ranks of a host have about the same to write. What is left is for files that are read and written.

@@ -36,9 +36,9 @@ class Saving {
   /// that failed.
   void on_piece(std::function<void()> piece) { piece_ = std::move(piece); }
 
-  /// With checkpoint.asynchronous: takes the host's memory for a copy of the state, so that no save has to.
-  /// Where a host lacks it, a warning says so, and steps will wait for saves. Without this call they do, too.
-  /// `free`: memory of this rank's host that may be taken [B].
+  /// With checkpoint.asynchronous, where the run is saved on the way: takes the host's memory for a copy of
+  /// the state, so that no save has to. Where a host lacks it, a warning says so, and steps will wait for
+  /// saves. Without this call they do, too. `free`: memory of this rank's host that may be taken [B].
   void take_memory(const ParameterBuffers& buffers, std::int64_t free = available_host_memory());
 
   /// A save while the run goes on: returns when the buffers may change again. One that is still under way is

@@ -177,6 +177,7 @@ class Run {
     if (log_.opened() && communicator_.size() > 1)
       last_words.emplace(
           stop, [this] { log_.record_lost_peer(); }, moment);
+    bool save_at_end = config_.checkpoint_at_end;
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
       const std::optional<StepReport> report = step_of(saving, stop);
@@ -194,8 +195,11 @@ class Run {
       const bool save_is_due =
           report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
-      const bool saved_at_end = done == config_.steps && config_.checkpoint_at_end;
-      if ((save_is_due || best || made_up_for) && !saved_at_end) {
+      if (save_is_due || best || made_up_for) {
+        if (done == config_.steps) {
+          save_at_end = true;
+          continue;
+        }
         waited_for_save_ += timed_save([&] { saving.on_the_way(trainer_->buffers(), state()); });
         saved_at_ = std::chrono::steady_clock::now();
       }
@@ -203,16 +207,17 @@ class Run {
     say_profile(profiling_->finish());
     if (last_words) last_words->not_needed();
     timed_save([&] {
-      if (config_.checkpoint_at_end)
-        saving.at_last(trainer_->buffers(), state(), stop);
-      else
-        saving.finish();
+      if (!save_at_end) saving.finish();  // what failed is owed
+      if (save_at_end || saving.active()) saving.at_last(trainer_->buffers(), state(), stop);
     });
     row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
     sample();
     log_.enter(RunPart::other);
-    return log_.end(EndReason::done, ExitCode::done, {});
+    return log_.end(
+        EndReason::done, ExitCode::done,
+        save_at_end ? std::nullopt
+                    : std::optional<std::string>("not saved after its last step: checkpoint.at_end = off"));
   }
 
   void go_on_from(ResumePoint& point) {

@@ -176,9 +176,11 @@ LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model
   require(
       !config.linear_experts || (config.linear == quantise::Recipe::fp8_tensor && model.experts),
       "config_c45", [&] {
-        return "compute.linear_experts = \"on\" with compute.linear = \"" +
-               shown(find_key("compute.linear")->get(config)) + "\" and " + model.name +
-               (model.experts ? "" : ", which has no experts") +
+        if (!model.experts)
+          return "compute.linear_experts = \"on\" with " + model.name +
+                 ", which has no experts: leave compute.linear_experts out";
+        return "compute.linear_experts = \"on\" with compute.linear = " +
+               shown(find_key("compute.linear")->get(config)) +
                ": routed experts are in FP8 with fp8_tensor alone; set compute.linear=fp8_tensor, or leave "
                "compute.linear_experts out";
       });

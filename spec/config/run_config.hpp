@@ -128,6 +128,9 @@ struct RunConfig {
   std::int64_t sample_sentences = 32;  ///< sampled at the end when the data is the grammar; 0: none
 
   bool operator==(const RunConfig&) const = default;
+
+  /// Whether the run may be saved before it ends, stops and errors aside.
+  bool saves_on_the_way() const { return checkpoint_every > 0 || checkpoint_minutes > 0 || keep_best; }
 };
 
 /// Tokens of a forward pass are a multiple of it: tensor ranks hold equal parts of them, and FP8 GEMMs take

@@ -306,7 +306,7 @@ struct RunGoodput {
 struct RunEnd {
   EndReason reason = EndReason::done;
   std::int64_t exit_code = 0;
-  std::optional<std::string> message;  ///< why, when the reason is not done
+  std::optional<std::string> message;  ///< why; of a run that is done, that it was not saved
   std::int64_t steps = 0;              ///< of this start of the program
   std::int64_t tokens = 0;
   double seconds = 0;

@@ -63,6 +63,27 @@ TEST_F(FullDisk, WithoutRoomForOneCheckpointNothingStarts) {
       << outcome.messages;
 }
 
+TEST_F(FullDisk, ARunThatSavesNothingNeedsNoRoom) {
+  const auto outcome = on_disk(4,
+                               "$train checkpoint.at_end=off checkpoint.minutes=0 2> $kept/err; code=$?; cp "
+                               "-r $disk/run $kept; exit $code");
+  EXPECT_EQ(outcome.code, 0) << text("err");
+  EXPECT_NE(text("err").find("takes 9.76 MiB: the run is saved only where it is stopped, and could not be"),
+            std::string::npos)
+      << text("err");
+  EXPECT_EQ(run().end->message, "not saved after its last step: checkpoint.at_end = off");
+}
+
+/// A save that is due after the last step is one that the run rests on, whether or not it would be saved
+/// there.
+TEST_F(FullDisk, ASaveThatIsDueAfterTheLastStepFailsTheRun) {
+  const auto outcome =
+      on_disk(15,
+              "$train checkpoint.every=20 checkpoint.at_end=off 2> $kept/err & seen 'tried again' "
+              "$kept/err; kill -TERM $!; wait $!");
+  EXPECT_EQ(outcome.code, 74) << text("err");
+}
+
 TEST_F(FullDisk, AnOlderCheckpointMakesRoomForANewOne) {
   // Room for two checkpoints; a third is written before the first would go.
   const auto outcome = on_disk(25,

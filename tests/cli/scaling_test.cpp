@@ -86,8 +86,10 @@ TEST_F(ScalingProgram, StrongScalingIsTheSameRunOnMoreRanks) {
 }
 
 TEST_F(ScalingProgram, WeakScalingGivesEveryRankTheSame) {
-  const auto outcome = bench("--ranks 2 --steps 4" + small);
+  const auto outcome = bench("--ranks 2 --steps 4 --run " + folder("weak") + small +
+                             " eval.share=0.5 eval.sequences=2 eval.every=1 checkpoint.keep_best=on");
   ASSERT_EQ(outcome.code, 0) << outcome.output << outcome.messages;
+  EXPECT_FALSE(fs::exists(folder("weak") + "/ranks-2/checkpoints"));
   EXPECT_NE(outcome.output.find("weak scaling"), std::string::npos);
   EXPECT_NE(outcome.output.find("accepts every record"), std::string::npos);
 }

@@ -63,8 +63,8 @@ std::vector<std::string> settings_of(const Study& study, const Part& part) {
         "batch.sequences=" + std::to_string(sequences_of(study, part.ranks)),
         // What is trained is of no use to anyone.
         std::string("checkpoint.every=0"), std::string("checkpoint.minutes=0"),
-        std::string("checkpoint.at_end=off"), "log.every=" + std::to_string(study.steps),
-        "run.directory=" + folder_of(study, part).string()})
+        std::string("checkpoint.at_end=off"), std::string("checkpoint.keep_best=off"),
+        "log.every=" + std::to_string(study.steps), "run.directory=" + folder_of(study, part).string()})
     all.push_back(more);
   return all;
 }

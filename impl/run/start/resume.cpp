@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/record/event.hpp"
+#include "spec/record/read.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
@@ -41,6 +44,21 @@ checkpoint::NewestWhole named_checkpoint(const std::string& path,
                   "checkpoint.resume=" + path +
                       ": holds no checkpoint; give a checkpoint folder (…/checkpoints/step_00000100), "
                       "a run folder, or checkpoint.resume=auto");
+}
+
+/// Whether the last run in the record of `directory` ended as it was to end.
+bool is_done(const std::string& directory) {
+  std::ifstream record(fs::path(directory) / "run.jsonl");
+  std::string last;  // start or end of a run
+  for (std::string line; std::getline(record, line);)
+    if (std::min(line.find("\"run_start\""), line.find("\"run_end\"")) <= 20) last = line;
+  try {
+    const auto event = spec::record::from_json(last, "");
+    const auto* end = std::get_if<spec::record::RunEnd>(&event);
+    return end && end->reason == spec::record::EndReason::done;
+  } catch (const UserError&) {
+    return false;  // no record, or a torn line
+  }
 }
 
 void refuse_later_checkpoints(const std::string& directory, const std::string& from) {
@@ -215,7 +233,15 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
 std::optional<ResumePoint> resume_point(const Request& request, const std::vector<checkpoint::DataFile>& data,
                                         const std::vector<checkpoint::PassedOver>& known) {
   checkpoint::NewestWhole found = find_resume(request.config, known);
-  if (!found.path) return {};
+  if (!found.path) {
+    if (request.config.resume == spec::Resume::automatic && is_done(request.config.directory))
+      throw UserError(
+          ExitCode::usage,
+          request.config.directory +
+              " holds a run that is complete and was not saved (checkpoint.at_end = off): there is "
+              "nothing to go on from; give another run.directory");
+    return {};
+  }
   ResumePoint point{
       .path = *found.path, .state = {}, .changes = {}, .passed_over = std::move(found.passed_over)};
   point.state = checkpoint::read_state(point.path);

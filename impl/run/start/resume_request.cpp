@@ -42,9 +42,11 @@ std::string checkpoint_of(const fs::path& run) {
   if (!newest.passed_over.empty())
     refuse(ExitCode::bad_data, run.string() + " holds no whole checkpoint; the newest: " +
                                    newest.passed_over.front().why + "; start the run anew");
-  refuse(ExitCode::bad_data, run.string() +
-                                 " holds no checkpoint to go on from: the run was not saved yet; start it "
-                                 "anew (checkpoint.every and checkpoint.minutes save on the way)");
+  refuse(ExitCode::bad_data,
+         run.string() +
+             " holds no checkpoint to go on from: the run was not saved, or not yet; start it "
+             "anew (checkpoint.every and checkpoint.minutes save on the way, "
+             "checkpoint.at_end=on behind the last step)");
 }
 
 void refuse_words_of_others(const std::string& change) {

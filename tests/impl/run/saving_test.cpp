@@ -160,5 +160,20 @@ TEST_F(SavingImpl, WhatCheckpointsTakeIsCountedBeforeTraining) {
   EXPECT_EQ(disk_need(config, model_, 0, 0).checkpoint, one / 2);
 }
 
+/// Nothing is held for saves that do not come, nor asked of the disk.
+TEST_F(SavingImpl, ARunThatIsNeverSavedNeedsNoRoom) {
+  spec::RunConfig config;
+  EXPECT_TRUE(config.saves_on_the_way());
+  config.checkpoint_minutes = 0;
+  EXPECT_FALSE(config.saves_on_the_way());
+  for (const auto& set : {+[](spec::RunConfig& c) { c.checkpoint_every = 5; },
+                          +[](spec::RunConfig& c) { c.checkpoint_minutes = 1; },
+                          +[](spec::RunConfig& c) { c.keep_best = true; }}) {
+    spec::RunConfig saved = config;
+    set(saved);
+    EXPECT_TRUE(saved.saves_on_the_way());
+  }
+}
+
 }  // namespace
 }  // namespace assay::impl::run::saving_test

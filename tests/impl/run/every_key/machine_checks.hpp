@@ -361,6 +361,8 @@ inline std::map<std::string, Check> machine_checks() {
                  {"checkpoint.at_end=off", "step_00000003 "}},
                 checkpoints);
          expect(shop, {}, {{"checkpoint.at_end=off", ""}}, checkpoints);
+         const Outcome again = shop.train({"checkpoint.resume=auto"}, true);
+         EXPECT_NE(again.refusal.find("complete and was not saved"), std::string::npos) << again.refusal;
          // A save that is due after the last step is made.
          expect(shop, {"checkpoint.every=4"}, {{"checkpoint.at_end=off", "step_00000004 "}}, checkpoints);
        }},
