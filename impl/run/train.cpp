@@ -207,8 +207,11 @@ class Run {
     say_profile(profiling_->finish());
     if (last_words) last_words->not_needed();
     timed_save([&] {
-      if (!save_at_end) saving.finish();  // what failed is owed
-      if (save_at_end || saving.active()) saving.at_last(trainer_->buffers(), state(), stop);
+      if (!save_at_end) {
+        saving.finish();
+        save_at_end = saving.active();  // what failed is owed
+      }
+      if (save_at_end) saving.at_last(trainer_->buffers(), state(), stop);
     });
     row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
