@@ -84,11 +84,9 @@ struct Narrow {
   using FastFp8 = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedPingpongFP8FastAccum;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedPingpong;
 };
-/// Sums of FP8 products that are moved to fp32 take twice the registers: half of Wide's tile, by both groups.
-struct Promoting {
-  template <class K>
-  using Tile = cute::Shape<_128, _128, K>;
-  using Cluster = cute::Shape<_1, _2, _1>;
+/// Sums of FP8 products that are moved to fp32 take twice the registers: half of Wide's tile, Narrow's, by
+/// both groups.
+struct Promoting : Narrow {
   using Schedule = cutlass::gemm::KernelPtrArrayTmaWarpSpecializedCooperative;
   using EpilogueSchedule = cutlass::epilogue::PtrArrayTmaWarpSpecializedCooperative;
 };
