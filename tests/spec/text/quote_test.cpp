@@ -27,5 +27,14 @@ TEST(Quote, CutsLongText) {
   EXPECT_EQ(quote(std::string(81, 'x')), "\"" + std::string(80, 'x') + "...\"");
 }
 
+TEST(Quote, AWordOfAShellIsOneWordOfIt) {
+  EXPECT_EQ(shell_word("runs/tiny-llama-2"), "runs/tiny-llama-2");
+  EXPECT_EQ(shell_word(""), "''");
+  EXPECT_EQ(shell_word("my runs/a"), "'my runs/a'");
+  EXPECT_EQ(shell_word("it's; rm -r $HOME"), "'it'\\''s; rm -r $HOME'");
+  EXPECT_EQ(shell_word("~"), "'~'");
+  EXPECT_EQ(shell_word("a\nb\xff"), "'a?b?'");
+}
+
 }  // namespace
 }  // namespace assay::spec::quote_test
