@@ -60,7 +60,7 @@ def cuda_root():
 
 
 def flags():
-    system = ["/usr/include/eigen3", "/usr/lib/x86_64-linux-gnu/openmpi/include"]
+    system = ["/usr/include/eigen3"]
     if torch_root():
         system += [f"{torch_root()}/include", f"{torch_root()}/include/torch/csrc/api/include", f"{cuda_root()}/include"]
     defined = ["ASSAY_SOURCE_DIR", "ASSAY_BINARY_DIR", "ASSAY_VERSION"]

@@ -1,4 +1,4 @@
-# assay::impl: libtorch tensors, CUDA kernels, MPI; and the program `assay-train`.
+# assay::impl: libtorch tensors, CUDA kernels, ranks; and the program `assay-train`.
 # The toolchain file written by ci/setup gives ASSAY_TORCH_ROOT and ASSAY_NVIDIA_LIBRARY_DIRS. libtorch is taken as
 # headers and shared libraries: its own package file would add its own CUDA architectures and flags to ours.
 if(NOT ASSAY_TORCH_ROOT)
@@ -14,7 +14,6 @@ set(CMAKE_CUDA_ARCHITECTURES ${ASSAY_CUDA_ARCHITECTURES})
 set(CMAKE_CUDA_STANDARD 20)
 enable_language(CUDA)
 find_package(CUDAToolkit 13.0 REQUIRED)
-find_package(MPI REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 
@@ -65,10 +64,15 @@ find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY
 # NCCL likewise: the copy that libtorch links, by name, with the header that came with it, ahead of any of the system's.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/nccl_communicator.cpp PROPERTIES
                             INCLUDE_DIRECTORIES ${ASSAY_NCCL_ROOT}/include)
+# Gloo, which libtorch has inside: the header of its process group includes headers that the wheel leaves out.
+foreach(header algorithm common/error context rendezvous/store transport/device)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gloo/gloo/${header}.h CONTENT "#include \"impl/comm/gloo_types.hpp\"\n")
+endforeach()
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/gloo_communicator.cpp PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/gloo)
 # And cuDNN, whose headers ATen's own ones include.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/attention/cudnn_graph.cpp ${CMAKE_SOURCE_DIR}/impl/ops/attention/attention_cudnn.cpp
                             PROPERTIES INCLUDE_DIRECTORIES ${ASSAY_CUDNN_ROOT}/include)
-target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart MPI::MPI_CXX Threads::Threads
+target_link_libraries(assay_impl PUBLIC assay_spec assay_torch CUDA::cudart Threads::Threads
                                  PRIVATE assay_own_code -l:libcublasLt.so.13 -l:libcudnn.so.9 -l:libnccl.so.2 fmt::fmt-header-only
                                  nlohmann_json::nlohmann_json)
 target_compile_definitions(assay_impl PRIVATE ASSAY_VERSION="${PROJECT_VERSION}")

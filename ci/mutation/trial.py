@@ -58,7 +58,7 @@ def selection_of(tests):
 
 def what_failed(output):
     """The first test that failed: a test case's name, a hang or a crash; None when CTest names no failed entry."""
-    output = COLOUR.sub("", output)  # mpirun gives its ranks a terminal
+    output = COLOUR.sub("", output)  # ranks may have a terminal
     entry = next((e for e in FAILED_ENTRY.finditer(output) if e.group(2) not in NOT_RUN), None)
     if not entry:
         return None

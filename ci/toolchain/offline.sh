@@ -62,8 +62,6 @@ require_machine_tools() {
   require_tool ninja 1.10 "carry PyPI's ninja wheel, pip install it; then run ci/setup --offline again"
   [[ -n $cuda_root ]] || fail "find the CUDA compiler" "CUDA_HOME, /usr/local/cuda, PATH" "$cuda_note" \
     "set CUDA_HOME to a CUDA 13.0 toolkit; then run ci/setup --offline again"
-  command -v mpicxx >/dev/null ||
-    say "MPI is missing: the trainer needs it (packages libopenmpi-dev and openmpi-bin); it cannot be carried"
 }
 
 offline_name() {

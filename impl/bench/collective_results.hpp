@@ -11,7 +11,7 @@ namespace assay::impl::bench {
 /// The ranks, and their links.
 struct CollectiveSubject {
   std::string device;  ///< "NVIDIA H200", "CPU"
-  std::string engine;  ///< "nccl", "mpi"
+  std::string engine;  ///< "nccl", "gloo"
   std::int64_t ranks = 0, hosts = 0;
   std::string model;
   std::string dtype;  ///< "bf16": of the weights that are gathered

@@ -26,7 +26,7 @@ using spec::metrics::Collective;
 constexpr std::int64_t warm_calls = 3;
 
 /// What a buffer may take on every rank: most of a GPU's free memory, half of what a CPU rank has of its
-/// host. MPI counts a shard's elements in an int. [B]
+/// host. [B]
 std::int64_t buffer_room(const Plan& plan, Communicator& communicator) {
   double mine = 0;
   if (plan.device.is_cuda()) {
@@ -36,9 +36,6 @@ std::int64_t buffer_room(const Plan& plan, Communicator& communicator) {
   } else {
     mine = 0.5 * static_cast<double>(run::host_memory()) / communicator.size();
   }
-  if (communicator.engine() == "mpi")
-    mine = std::min(mine, static_cast<double>(communicator.size()) * 0x1p30 *
-                              static_cast<double>(element_bytes(Dtype::bf16)));
   return static_cast<std::int64_t>(-slowest(communicator, -mine));
 }
 

@@ -4,14 +4,34 @@
 #include <string>
 #include <vector>
 
+#include "impl/cli/arguments.hpp"
+
 namespace assay::impl::cli {
 
-/// Runs `words`, a program and its arguments, as so many ranks of one job under mpirun, and waits for them.
-/// Returns their exit code: the first rank's that ends, ExitCode::peer_lost where a signal ended it that
-/// nobody asked for. Errors: UserError(usage) without mpirun; those of `supervise` (impl/cli/program.hpp).
-int launch_ranks(std::int64_t ranks, const std::vector<std::string>& words);
+/// The ranks that are started here, and where they meet those of other hosts.
+struct RankJob {
+  std::int64_t here = 1;
+  std::int64_t all = 1;
+  std::string host{};  ///< with `port`: of the store in which the hosts meet; empty: all ranks are here
+  int port = 0;
 
-/// For `--ranks` in a process that a launcher (mpirun, srun, torchrun) started as one of several: `why` is an
+  bool several() const { return all > 1; }
+};
+
+/// --ranks, --of and --rendezvous; `ranks`: where --ranks is not given. Errors: UserError(usage).
+RankJob rank_job(const Arguments& arguments, std::int64_t ranks = 1);
+
+/// The options that rank_job reads, for the table of verbs.
+std::vector<Option> rank_options(const std::string& ranks);
+
+/// Starts `words`, a program and its arguments, as the ranks of `job` that are here, and waits for them. They
+/// have this process's terminal and process group, read nothing, and do not outlive it. The first SIGINT,
+/// SIGTERM, SIGHUP or SIGUSR1 asks all of them to stop, a second one ends them. Returns the exit code of the
+/// job: of the first rank that ended for a reason of its own; ExitCode::peer_lost where a signal ended one
+/// that nobody asked for; 130 where somebody insisted. Errors: UserError(io) where they cannot be started.
+int launch_ranks(const RankJob& job, const std::vector<std::string>& words);
+
+/// For `--ranks` in a process that a launcher (srun, torchrun, mpirun) started as one of several: `why` is an
 /// error of the first of them, the others end without a word, a moment later. Returns their exit code.
 /// Errors: UserError(usage).
 int refuse_ranks_within_launch(const std::string& why);

@@ -74,16 +74,6 @@ std::string beside_this_program(const std::string& name) {
   return !error && access(path.c_str(), X_OK) == 0 ? path : "";
 }
 
-std::string in_search_path(const std::string& name) {
-  const char* path = std::getenv("PATH");
-  std::stringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(candidate)) return candidate;
-  }
-  return "";
-}
-
 Outcome run_program(const std::vector<std::string>& command, double seconds) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0) cannot_start(command[0], errno);

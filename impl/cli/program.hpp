@@ -9,9 +9,6 @@ namespace assay::impl::cli {
 /// Path of the program `name` in the folder of this program; empty when there is none that can be executed.
 std::string beside_this_program(const std::string& name);
 
-/// Path of `name` by the environment's PATH; empty when there is none.
-std::string in_search_path(const std::string& name);
-
 struct Outcome {
   int code = 0;          ///< exit code; 128 + signal when a signal ended it; 124 when the time was up
   std::string output;    ///< stdout, at most 1 MiB
@@ -36,17 +33,5 @@ std::vector<std::pair<std::string, std::string>> thread_environment();
 /// unless they are set already. Returns only by throwing UserError(io) when it cannot be executed.
 [[noreturn]] void become(const std::vector<std::string>& command,
                          const std::vector<std::pair<std::string, std::string>>& variables);
-
-/// Runs the launcher `command`, as `become` would, in a process group of its own and waits for it; its output
-/// goes where this process's goes, it reads nothing. The first SIGINT or SIGTERM to this process is passed on
-/// as SIGUSR1, which launchers give to every rank (a stop at the next step border); the second as SIGTERM,
-/// which ends the ranks. The launcher does not outlive this process, and what the launcher leaves behind
-/// is ended. Returns its exit code, or 128 + the signal that ended it. Errors: UserError(io) when it cannot
-/// be started.
-int supervise(const std::vector<std::string>& command,
-              const std::vector<std::pair<std::string, std::string>>& variables);
-
-/// How often a stop was passed on to the launcher.
-int stops_passed_on();
 
 }  // namespace assay::impl::cli

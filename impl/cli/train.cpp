@@ -1,6 +1,7 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/machine/launcher_word.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/dump.hpp"
@@ -50,7 +51,7 @@ std::pair<std::string, std::vector<std::string>> recipe_and_settings(const std::
 
 int train(const Arguments& arguments, Streams streams) {
   const auto [recipe, overrides] = recipe_and_settings(arguments.positional);
-  const std::int64_t ranks = arguments.positive("ranks", 1);
+  const RankJob ranks = rank_job(arguments);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
   spec::require_data_of_own_model(config, recipe, overrides);
@@ -60,7 +61,10 @@ int train(const Arguments& arguments, Streams streams) {
   if (!checkpoint_knows) {
     const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
     spec::check(config, model);
-    spec::divide(config, model, {.all = ranks, .per_host = ranks});
+    // A rank that a launcher started among others is judged where it knows them.
+    if (rank_in_launch() < 0)
+      spec::divide(config, model,
+                   {.all = ranks.all, .per_host = ranks.all % ranks.here == 0 ? ranks.here : 0});
   }
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
@@ -70,7 +74,8 @@ int train(const Arguments& arguments, Streams streams) {
   std::vector<std::string> words = overrides;
   if (!recipe.empty()) words.insert(words.begin(), recipe);
   words.insert(words.begin(), trainer);
-  if (ranks == 1) become(words, thread_environment());
+  hold_stop_signals();
+  if (!ranks.several()) become(words, thread_environment());
   return launch_ranks(ranks, words);
 }
 

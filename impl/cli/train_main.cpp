@@ -18,9 +18,9 @@ using namespace assay;
 
 constexpr const char* kHelp =
     "assay-train [RECIPE.toml] [key=value ...]\n"
-    "trains one rank; people call `assay train`, launchers (mpirun, srun) call this on every rank\n"
+    "trains one rank; people call `assay train`, launchers (srun, torchrun) may call this on every rank\n"
     "\n"
-    "  mpirun -n 2 assay-train batch.sequences=64\n"
+    "  srun -n 2 assay-train batch.sequences=64\n"
     "\n"
     "options\n"
     "      --resume RUN        go on with a run as its folder says; people call `assay resume`\n"
@@ -60,7 +60,7 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
                                                           "train");
   if (arguments.has("ranks"))
     return impl::cli::refuse_ranks_within_launch(
-        "--ranks belongs to `assay train`; here a launcher decides, as in mpirun -n 2 assay-train");
+        "--ranks belongs to `assay train`; here a launcher decides, as in srun -n 2 assay-train");
   if (arguments.has("help")) {
     streams.out << kHelp;
     return 0;

@@ -3,12 +3,18 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "impl/cli/launch_ranks.hpp"
 #include "spec/error.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 namespace {
+
+std::vector<Option> with(std::vector<Option> options, const std::vector<Option>& more) {
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
+}
 
 const Option kJson = {"json", "", "", "machine-readable output"};
 
@@ -66,17 +72,18 @@ const std::vector<Verb>& verbs() {
        "train a model; without arguments a tiny one on this machine's CPU in about a minute",
        {"assay train", "assay train recipe.toml train.steps=1000",
         "assay train --ranks 2 batch.sequences=64"},
-       {{"ranks", "", "N", "ranks on this machine, started by mpirun (default 1)"},
-        {"dump-config", "", "", "print every setting as a complete recipe and stop"}},
+       with(rank_options("ranks on this machine (default 1)"),
+            {{"dump-config", "", "", "print every setting as a complete recipe and stop"}}),
        train},
       {"resume",
        "RUN",
        "go on with a run from its newest whole checkpoint, with the settings that it had",
        {"assay resume runs/tiny-llama", "assay resume runs/tiny-llama --change train.steps=1000",
         "assay resume runs/own/checkpoints/step_00010000 --into runs/own-decay --change train.steps=12000"},
-       {{"change", "", "KEY=VALUE", "a setting that is another one from here on; recorded", true, '\x1e'},
-        {"into", "", "FOLDER", "a new folder that the run goes on in: a branch"},
-        {"ranks", "", "N", "ranks on this machine (default: as many as the run had)"}},
+       with(
+           rank_options("ranks on this machine (default: as many as the run had)"),
+           {{"change", "", "KEY=VALUE", "a setting that is another one from here on; recorded", true, '\x1e'},
+            {"into", "", "FOLDER", "a new folder that the run goes on in: a branch"}}),
        resume},
       {"flops",
        "MODEL",

@@ -1,5 +1,5 @@
 #pragma once
-// Communication between ranks: one interface over an existing engine. `self` for one rank, MPI on CPUs, NCCL
+// Communication between ranks: one interface over an existing engine. `self` for one rank, Gloo on CPUs, NCCL
 // on GPUs.
 #include <ATen/core/Tensor.h>
 
@@ -38,7 +38,7 @@ class Communicator {
 
   virtual ~Communicator() = default;
 
-  virtual std::string engine() const = 0;  ///< "self", "mpi", "store", "nccl", "staged (...)"
+  virtual std::string engine() const = 0;  ///< "self", "gloo", "nccl", "staged (...)"
   virtual int rank() const = 0;            ///< 0..size-1
   virtual int size() const = 0;
 
@@ -102,15 +102,15 @@ class Communicator {
   /// communicator calls at the same time with the group that it belongs to. Lives no longer than this one.
   virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) = 0;
 
-  /// Host and port of the key-value store in which the ranks met; no host where they met elsewhere.
+  /// Host and port of the key-value store in which the ranks met; no host of `self`.
   virtual std::pair<std::string, std::uint16_t> store() const { return {}; }
 
   /// From here on a watch ends this process where a rank is lost (impl/health), so the host waits for a
   /// living rank without a limit.
   virtual void rely_on_watch() {}
 
-  /// Ends the whole job at once with this exit code, other ranks included. For a rank that cannot go on
-  /// alone.
+  /// Ends this process at once with this exit code: it cannot go on alone. The watches of the other ranks, or
+  /// the launcher, end those.
   [[noreturn]] virtual void abort(int exit_code) = 0;
 };
 

@@ -21,10 +21,8 @@ class JobStore {
   virtual std::vector<std::string> get(const std::vector<std::string>& keys) = 0;
 };
 
-/// The store in which the ranks met (Communicator::store). Where they met elsewhere, by MPI, rank 0 serves
-/// one for as long as it holds its JobStore, on the loopback interface where all ranks have the same
-/// `machine`; its address goes over `communicator`. Keys are this call's own. Collective. Errors:
-/// AgreedError(usage) where a rank cannot reach the store.
-std::unique_ptr<JobStore> connect_to_job_store(Communicator& communicator, const std::string& machine);
+/// A second connection to the store in which the ranks met (Communicator::store). Keys are this call's own.
+/// Collective. Errors: AgreedError(peer_lost) where a rank cannot reach the store.
+std::unique_ptr<JobStore> connect_to_job_store(Communicator& communicator);
 
 }  // namespace assay::impl

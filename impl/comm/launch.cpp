@@ -5,8 +5,7 @@
 #include <cstring>
 #include <optional>
 
-#include "impl/comm/mpi_communicator.hpp"
-#include "impl/comm/store_communicator.hpp"
+#include "impl/comm/gloo_communicator.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -25,13 +24,29 @@ std::optional<int> number_of(const Environment& environment, const char* name) {
   return number;
 }
 
-bool by_mpi(const Environment& environment) {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (environment(name)) return true;
-  return false;
+std::string text_of(const Environment& environment, const char* name) {
+  const char* text = environment(name);
+  return text ? text : "";
 }
 
-/// Two launchers, one inside the other, that count the processes differently.
+/// The variables in which a launcher counts the processes that it starts. A batch script of Slurm has no
+/// step: only srun sets the number of a step's tasks.
+struct Counts {
+  const char *launcher, *size, *rank, *here;  ///< here: those of this host
+};
+constexpr Counts launchers[] = {
+    {"torchrun", "WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", nullptr},
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"}};
+
+bool all_here(const Environment& environment, const Counts& counts, int size) {
+  return counts.here ? number_of(environment, counts.here) == size
+                     : number_of(environment, "SLURM_STEP_NUM_NODES") == 1;
+}
+
+/// Two launchers, one inside the other, that count the processes differently. (srun often starts torchrun
+/// once a host, so its count says nothing against torchrun's.)
 void refuse_disagreement(const Environment& environment) {
   const auto mpi = number_of(environment, "OMPI_COMM_WORLD_SIZE"),
              torchrun = number_of(environment, "WORLD_SIZE");
@@ -41,59 +56,59 @@ void refuse_disagreement(const Environment& environment) {
                   ": mpirun and torchrun count the processes differently; start the ranks by one of them");
 }
 
-Launch by_store(const Environment& environment, const std::string& launcher, const char* size_name,
-                const char* rank_name, int size) {
-  const auto rank = number_of(environment, rank_name);
-  const std::string counted = std::string(size_name) + "=" + std::to_string(size);
-  if (!rank)
-    refuse_launch(counted + ", but " + rank_name +
-                  " is not set: which of them is this process? Start it by " + launcher + ", or unset " +
-                  size_name);
-  if (*rank >= size)
-    refuse_launch(std::string(rank_name) + "=" + std::to_string(*rank) + " of " + counted +
+Launch launched_by(const Environment& environment, const Counts& counts, int size) {
+  Launch launch{.launcher = counts.launcher, .size = size};
+  if (const std::string own = text_of(environment, "ASSAY_LAUNCHER"); !own.empty()) launch.launcher = own;
+  const std::string counted = std::string(counts.size) + "=" + std::to_string(size);
+  launch.one_host = all_here(environment, counts, size);
+  launch.host_key = text_of(environment, "ASSAY_HOST_KEY");
+  const auto rank = number_of(environment, counts.rank);
+  if (!launch.host_key.empty()) {
+    launch.rank = -1;
+    launch.local_rank = number_of(environment, "LOCAL_RANK").value_or(0);
+    launch.local_size = number_of(environment, "LOCAL_WORLD_SIZE").value_or(1);
+  } else if (!rank) {
+    refuse_launch(counted + ", but " + counts.rank +
+                  " is not set: which of them is this process? Start it by " + launch.launcher +
+                  ", or unset " + counts.size);
+  } else if (*rank >= size) {
+    refuse_launch(std::string(counts.rank) + "=" + std::to_string(*rank) + " of " + counted +
                   ": ranks count from 0; the environment is another job's, or was edited");
-  const char* host = environment("MASTER_ADDR");
-  const auto port = number_of(environment, "MASTER_PORT");
-  if (!host || !*host || !port || *port > 65535 || *port == 0)
-    refuse_launch(counted + ": started by " + launcher +
-                  ", as one of several processes, but MASTER_ADDR and MASTER_PORT do not say where rank 0 "
-                  "is found: set both, or use mpirun, srun --mpi=pmix or `assay train --ranks N`");
-  return {Launch::By::store, launcher, *rank, size, host, *port};
+  } else {
+    launch.rank = *rank;
+  }
+  launch.host = text_of(environment, "MASTER_ADDR");
+  launch.port = number_of(environment, "MASTER_PORT").value_or(0);
+  if (launch.host.empty() || launch.port < 1 || launch.port > 65535)
+    refuse_launch(counted + ": started by " + launch.launcher +
+                  ", as one of several processes, but MASTER_ADDR and MASTER_PORT do not say where they "
+                  "meet: set both, or use `assay train --ranks N`");
+  launch.listener = number_of(environment, "ASSAY_STORE_LISTENER").value_or(-1);
+  launch.served = text_of(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
+  launch.keys = "assay/" + text_of(environment, "TORCHELASTIC_RESTART_COUNT") + "/";
+  return launch;
 }
 }  // namespace
 
 Launch read_launch(const Environment& environment) {
   refuse_disagreement(environment);
-  if (by_mpi(environment)) return {Launch::By::mpi, "", 0, 1, "", 0};  // MPI knows the rest
-  const auto torchrun = number_of(environment, "WORLD_SIZE");
   // torchrun sets both. Two processes that each take themselves for the only one would write to one folder.
-  if (const char* rank = environment("RANK"); rank && !torchrun)
+  if (const char* rank = environment("RANK"); rank && !environment("WORLD_SIZE"))
     refuse_launch(
         std::string("RANK=") + rank +
         ", but WORLD_SIZE is not set: of how many processes? Start this one by torchrun, or unset RANK");
-  if (torchrun && *torchrun > 1) return by_store(environment, "torchrun", "WORLD_SIZE", "RANK", *torchrun);
-  // A batch script of Slurm has no step: only srun sets the number of a step's tasks.
-  const auto tasks = number_of(environment, "SLURM_STEP_NUM_TASKS");
-  if (tasks && *tasks > 1 && environment("SLURM_PROCID"))
-    return by_store(environment, "srun without --mpi", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", *tasks);
+  for (const Counts& counts : launchers) {
+    const auto size = number_of(environment, counts.size);
+    if (size && *size > 1) return launched_by(environment, counts, *size);
+    if (size && environment("RANK")) return {};  // alone, whatever started its launcher
+  }
   return {};
-}
-
-bool launched_by_mpi() {
-  return by_mpi([](const char* name) { return std::getenv(name); });
 }
 
 std::unique_ptr<Communicator> make_communicator() {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
-  switch (launch.by) {
-    case Launch::By::mpi:
-      return make_mpi_communicator();
-    case Launch::By::store:
-      return make_store_communicator(launch);
-    case Launch::By::nobody:
-      break;
-  }
-  return make_self_communicator();
+  if (launch.launcher.empty()) return make_self_communicator();
+  return make_gloo_communicator(launch);
 }
 
 }  // namespace assay::impl

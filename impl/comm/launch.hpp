@@ -8,29 +8,34 @@
 
 namespace assay::impl {
 
-/// How the processes of a job find each other.
+/// How this process finds the others of its job: in a key-value store at host:port.
 struct Launch {
-  enum class By { nobody, mpi, store } by = By::nobody;
-  std::string launcher;  ///< "torchrun" or "srun", for messages; of `store`
-  int rank = 0, size = 1;
-  std::string host;  ///< of rank 0's store
+  std::string launcher{};  ///< "assay", "torchrun", "srun", "mpirun" or "PMI"; empty: the process is alone
+  int rank = 0;            ///< -1: numbered when the hosts meet
+  int size = 1;
+  bool one_host = false;  ///< the launcher says that all processes are on this host
+  /// Of `assay train --ranks N --of TOTAL`, which knows its own N processes alone: one key for these, and
+  /// which of them this is. No key: the launcher has numbered all ranks.
+  std::string host_key{};
+  int local_rank = 0, local_size = 1;
+  std::string host{};
   int port = 0;
+  /// Of the process that serves the store: a socket that listens there already; -1: it opens one.
+  int listener = -1;
+  bool served = false;  ///< the launcher serves the store itself
+  std::string keys{};   ///< what the job's keys begin with: a restarted job has keys of its own
 };
 
 /// Value of an environment variable, or nullptr.
 using Environment = std::function<const char*(const char*)>;
 
-/// MPI where an MPI launcher started this process (Open MPI, or PMI or PMIx of srun); a store at
-/// MASTER_ADDR:MASTER_PORT under torchrun (RANK, WORLD_SIZE), and under srun without MPI (SLURM_PROCID,
-/// SLURM_STEP_NUM_TASKS) where these two are set; else nobody. Errors: UserError(usage) where the
-/// environment counts several processes and does not say how they find each other, where a number is missing
-/// or out of range, and where two launchers disagree.
+/// Of `assay train --ranks` and torchrun (WORLD_SIZE, RANK), else of srun (SLURM_STEP_NUM_TASKS), mpirun
+/// (OMPI_COMM_WORLD_SIZE) or another launcher that speaks PMI (PMI_SIZE); all with MASTER_ADDR and
+/// MASTER_PORT. Errors: UserError(usage) where the environment counts several processes and does not say how
+/// they find each other, where a number is missing or out of range, and where two launchers disagree.
 Launch read_launch(const Environment& environment);
 
 /// The communicator of read_launch for this process's environment. Errors: also those of the engines.
 std::unique_ptr<Communicator> make_communicator();
-
-/// True when the environment says that an MPI launcher started this process.
-bool launched_by_mpi();
 
 }  // namespace assay::impl

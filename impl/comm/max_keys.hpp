@@ -1,5 +1,5 @@
 #pragma once
-// The maximum over ranks by integers: engines define no maximum of NaN, neither MPI_MAX nor ncclMax does.
+// The maximum over ranks by integers: engines define no maximum of NaN, neither Gloo's nor ncclMax does.
 #include <ATen/core/Tensor.h>
 
 namespace assay::impl {

@@ -17,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "impl/comm/hexadecimal.hpp"
 #include "impl/comm/let_go.hpp"
 #include "impl/comm/max_keys.hpp"
 #include "impl/comm/stream_lane.hpp"
@@ -83,11 +82,10 @@ ncclDataType_t datatype(const at::Tensor& tensor) {
   }
 }
 
-std::string hexadecimal(const ncclUniqueId& id) { return to_hexadecimal({id.internal, sizeof id.internal}); }
+std::string bytes_of(const ncclUniqueId& id) { return {id.internal, sizeof id.internal}; }
 
-ncclUniqueId unique_id(const std::string& hex) {
+ncclUniqueId unique_id(const std::string& bytes) {
   ncclUniqueId id;
-  const std::string bytes = from_hexadecimal(hex);
   if (bytes.size() != sizeof id.internal) throw std::invalid_argument("not the id of an NCCL communicator");
   bytes.copy(id.internal, sizeof id.internal);
   return id;
@@ -206,7 +204,7 @@ class NcclCommunicator final : public Communicator {
     ncclUniqueId id;
     const bool leads = ranks.at(0) == rank();
     if (leads) ASSAY_NCCL_CHECK(ncclGetUniqueId(&id));
-    const auto ids = control_->all_gather(leads ? hexadecimal(id) : std::string());
+    const auto ids = control_->all_gather(leads ? bytes_of(id) : std::string());
     // One stream for all groups: their kernels run in the order in which they begin, on every rank.
     return std::make_unique<NcclCommunicator>(control_->group(ranks),
                                               unique_id(ids.at(static_cast<std::size_t>(ranks[0]))), device_,
@@ -297,7 +295,7 @@ std::unique_ptr<Communicator> make_nccl_communicator(std::unique_ptr<Communicato
   ncclUniqueId id;
   const bool leads = control->rank() == 0;
   if (leads) nccl_check(ncclGetUniqueId(&id), "ncclGetUniqueId(&id)", 0, nullptr);
-  const auto ids = control->all_gather(leads ? hexadecimal(id) : std::string());
+  const auto ids = control->all_gather(leads ? bytes_of(id) : std::string());
   return std::make_unique<NcclCommunicator>(
       std::move(control), unique_id(ids.at(0)), device,
       c10::cuda::getStreamFromPool(/*isHighPriority=*/true, device.index()), std::make_shared<Family>());

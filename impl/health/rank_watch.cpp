@@ -69,7 +69,7 @@ RankWatch::RankWatch(Communicator& communicator, const WatchLimits& limits, Watc
     seen.visible = rank_ == 0 || r == 0 || each.space == process.space;
     if (seen.visible) read_.push_back(static_cast<int>(r));
   }
-  store_ = connect_to_job_store(communicator, process.space);
+  store_ = connect_to_job_store(communicator);
   if (rank_ == 0) store_->set("verdict", "");
   store_->set(key_of(rank_), bytes_of(row_.view()));
   communicator.barrier();
@@ -257,8 +257,8 @@ void RankWatch::fail(const std::string& why) {
   wait_until([this] { return concluded_.load(); }, 3);
 }
 
-/// A process that exits in the middle of a run would wait for the others in its exit handlers, MPI's among
-/// them: it ends as soon as a heartbeat has said why.
+/// A process that exits in the middle of a run would wait for the others in its exit handlers: it ends as
+/// soon as a heartbeat has said why.
 void RankWatch::quit() {
   RankWatch* const watch = watch_of_process;
   if (!watch || watch->row_.view().standing != Standing::running) return;

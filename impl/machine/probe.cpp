@@ -3,7 +3,6 @@
 #include <ATen/Context.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <mpi.h>
 #include <torch/version.h>
 
 #include "impl/machine/architectures.hpp"
@@ -68,12 +67,6 @@ void add_libraries(std::string& json) {
   if (const auto get = reinterpret_cast<NcclGetVersion>(dlsym(RTLD_DEFAULT, "ncclGetVersion"));
       get && get(&version) == 0)
     add(json, "nccl", json_string(library_version(version)));
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  if (MPI_Get_library_version(text, &length) == MPI_SUCCESS) {
-    const std::string whole(text, static_cast<std::size_t>(length));
-    add(json, "mpi", json_string(whole.substr(0, whole.find_first_of(",\n"))));
-  }
 }
 
 }  // namespace

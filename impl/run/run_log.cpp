@@ -163,20 +163,6 @@ void RunLog::record_failure(const std::exception& error) noexcept {
   }
 }
 
-void RunLog::record_lost_peer() {
-  const std::scoped_lock lock(telling_);
-  if (std::exchange(loss_recorded_, true)) return;
-  try {
-    writer_->write(end_now(EndReason::error, ExitCode::peer_lost,
-                           "the launcher ended this job while rank 0 was in a step: another rank "
-                           "failed (its message stands on stderr), or the job was killed; " +
-                               way_to_go_on(directory_)));
-    writer_->sync();
-  } catch (const std::exception&) {
-    // The disk is full, too: the record ends without these words.
-  }
-}
-
 void RunLog::record_lost_rank(const std::string& text) {
   std::unique_lock lock(telling_, std::defer_lock);
   if (!lock.try_lock_for(std::chrono::seconds(2)) || std::exchange(loss_recorded_, true)) return;

@@ -44,8 +44,6 @@ class RunLog {
   /// The last event says why the run ended, whatever the error. One that keeps it from being written hides
   /// nothing: the first is thrown on.
   void record_failure(const std::exception& error) noexcept;
-  /// Another thread's last word while this rank may wait for a rank that is gone, which nobody has named.
-  void record_lost_peer();
   /// The watch's last word, `text`, on the rank that was chosen to say it: this rank may write the record or
   /// not.
   void record_lost_rank(const std::string& text);

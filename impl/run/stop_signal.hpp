@@ -3,8 +3,11 @@
 namespace assay::impl::run {
 
 /// While it lives, SIGINT, SIGTERM, SIGUSR1, SIGHUP (unless nohup has it ignored) and SIGPIPE ask the run to
-/// stop at the next step border instead of ending the process; a second SIGINT, SIGTERM or SIGUSR1 ends it at
-/// once with the signal's usual exit status. One at a time.
+/// stop at the next step instead of ending the process, as does the launcher of `assay train --ranks`
+/// (impl/machine/launcher_word.hpp). A second SIGINT, SIGTERM or SIGUSR1 ends the process at once with 130;
+/// what comes within a tenth of a second is one request, and so is a signal to the process beside the
+/// launcher's word for it. Signals that were held since before the program was loaded come in now. One at a
+/// time.
 class StopSignal {
  public:
   StopSignal();
@@ -15,5 +18,8 @@ class StopSignal {
   /// The signal that asked for a stop, 0 if none did.
   int received() const;
 };
+
+/// From here on the ranks watch each other: the launcher's word that one is lost ends nothing.
+void leave_lost_ranks_to_the_watch();
 
 }  // namespace assay::impl::run

@@ -18,11 +18,10 @@ Machine good() {
   machine.folder = "/home/me";
   machine.folder_writable = true;
   machine.disk_free_bytes = 10LL << 30;
-  machine.mpirun = "/usr/bin/mpirun";
   machine.trainer = "/opt/assay-train";
   machine.probe = Outcome{
       0,
-      R"({"torch":"2.11.0","cuda_runtime":"13.0","cudnn":"9.15.1","nccl":"2.28.9","mpi":"Open MPI 4.1.4","devices":[],"architectures":"sm_80, sm_90a"})",
+      R"({"torch":"2.11.0","cuda_runtime":"13.0","cudnn":"9.15.1","nccl":"2.28.9","devices":[],"architectures":"sm_80, sm_90a"})",
       ""};
   return machine;
 }
@@ -61,7 +60,6 @@ TEST(DoctorCli, EachShortageIsFoundAloneWithItsFix) {
   changed("memory", Status::warn, [](Machine& m) { m.available_bytes = 100 << 20; });
   changed("disk", Status::warn, [](Machine& m) { m.disk_free_bytes = 1 << 20; });
   changed("disk", Status::fail, [](Machine& m) { m.folder_writable = false; });
-  changed("mpi", Status::warn, [](Machine& m) { m.mpirun = ""; });
 }
 
 TEST(DoctorCli, ATrainerThatIsMissingHangsOrDoesNotStartIsAFailure) {

@@ -24,11 +24,8 @@ using tests::shell;
 
 class TrainCli : public testing::Test {
  protected:
-  // A copy of assay with a stand-in for the trainer beside it, and a stand-in for mpirun in PATH.
-  void SetUp() override {
-    fs::create_directory(folder / "bin");
-    fs::copy_file(assay_path(), folder / "assay");
-  }
+  // A copy of assay with a stand-in for the trainer beside it.
+  void SetUp() override { fs::copy_file(assay_path(), folder / "assay"); }
 
   void script(const fs::path& file, const std::string& body) {
     std::ofstream(file) << "#!/bin/sh\n" << body;
@@ -150,58 +147,15 @@ TEST_F(TrainCli, ThreadsSpinForAShortTimeUnlessTheUserSaysHowTheyWait) {
   EXPECT_EQ(shell(clean + "OMP_WAIT_POLICY=active " + run).output, "active\n");
 }
 
-TEST_F(TrainCli, SeveralRanksGoThroughMpirun) {
-  script(folder / "assay-train", "exit 1\n");
-  script(folder / "bin" / "mpirun",
-         "printf '%s\\n' \"$*\"; echo root=$OMPI_ALLOW_RUN_AS_ROOT over=$OMPI_MCA_rmaps_base_oversubscribe "
-         "bind=$OMPI_MCA_hwloc_base_binding_policy colour=$NO_COLOR\n");
-  const std::string run = "unset NO_COLOR OMPI_ALLOW_RUN_AS_ROOT OMPI_MCA_rmaps_base_oversubscribe; PATH=" +
-                          (folder / "bin").string() + ":$PATH " + (folder / "assay").string() +
-                          " train batch.sequences=100000 --ranks=";
-  const std::string root = geteuid() == 0 ? "1" : "", trainer = (folder / "assay-train").string();
-  EXPECT_EQ(shell(run + "100000").output, "-n 100000 " + trainer + " batch.sequences=100000\nroot=" + root +
-                                              " over=1 bind=none colour=1\n");
-  EXPECT_EQ(
-      shell("[ $(nproc --all) -lt 2 ] && exit 9; " + run + "2").output,
-      std::thread::hardware_concurrency() < 2
-          ? ""
-          : "-n 2 " + trainer + " batch.sequences=100000\nroot=" + root + " over= bind=none colour=1\n");
-}
-
-TEST_F(TrainCli, AStopIsPassedToTheRanksAsTheSignalThatMpirunForwards) {
-  script(folder / "assay-train", "exit 1\n");
-  script(
-      folder / "bin" / "mpirun",
-      "trap 'echo saved; exit 75' USR1; trap 'exit 9' INT TERM; echo ready; while :; do sleep 0.02; done\n");
-  for (const char* signal : {"TERM", "INT"}) {
-    fs::remove(folder / "out");  // or the second turn takes the first one's "ready" for its own
-    const Outcome outcome = shell("set -m; cd " + folder.string() +
-                                  "; PATH=$PWD/bin:$PATH ./assay train --ranks 2 > out & until grep -q ready "
-                                  "out 2>/dev/null; do sleep 0.02; done; kill -" +
-                                  std::string(signal) + " $!; wait $!; code=$?; cat out; exit $code");
-    EXPECT_EQ(outcome.code, 75) << signal;
-    EXPECT_EQ(outcome.output, "ready\nsaved\n") << outcome.messages;
-  }
-}
-
-TEST_F(TrainCli, ASecondStopEndsTheRanks) {
-  script(folder / "assay-train", "exit 1\n");
-  script(folder / "bin" / "mpirun",
-         "trap 'echo first' USR1; trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done\n");
-  const Outcome outcome = shell(
-      "set -m; cd " + folder.string() +
-      "; PATH=$PWD/bin:$PATH ./assay train --ranks 2 > out & until grep -q ready "
-      "out 2>/dev/null; do sleep 0.02; done; kill -TERM $!; until grep -q first out; do sleep 0.02; done; "
-      "kill -TERM $!; wait $!");
-  EXPECT_EQ(outcome.code, 9);
-}
-
-TEST_F(TrainCli, AMissingMpirunIsNamedWithItsPackage) {
-  script(folder / "assay-train", "exit 1\n");
+TEST_F(TrainCli, SeveralRanksAreTheTrainerWithWhatTorchrunSets) {
+  script(folder / "assay-train",
+         "echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE, at $MASTER_ADDR: $*\n");
   const Outcome outcome =
-      shell("PATH=" + (folder / "bin").string() + " " + (folder / "assay").string() + " train --ranks 2");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_NE(outcome.messages.find("openmpi-bin"), std::string::npos) << outcome.messages;
+      shell((folder / "assay").string() + " train batch.sequences=96 --ranks=3 | sort", 20);
+  std::string wanted;
+  for (const char* rank : {"0", "1", "2"})
+    wanted += std::string("rank ") + rank + " of 3, " + rank + " of 3, at 127.0.0.1: batch.sequences=96\n";
+  EXPECT_EQ(outcome.output, wanted) << outcome.messages;
 }
 
 TEST_F(TrainCli, DumpConfigNeedsNoTrainer) {

@@ -136,7 +136,7 @@ int bench(const Arguments& arguments, Streams streams) {
       words.push_back("--" + name + (value.empty() ? "" : "=" + value));
   words.push_back("--");
   words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
-  if (plan.ranks > 1) return launch_ranks(plan.ranks, words);
+  if (plan.ranks > 1) return launch_ranks({.here = plan.ranks, .all = plan.ranks}, words);
   become(words, thread_environment());
 }
 

@@ -120,7 +120,7 @@ int run_bench(const std::vector<std::string>& words, Streams streams) {
       const BenchPlan asked = bench_plan(parse(words, verb.options, verb.name));
       if (asked.ranks > 0)
         throw UserError(ExitCode::usage,
-                        "--ranks belongs to `assay bench`; here a launcher decides, as in mpirun -n 2 "
+                        "--ranks belongs to `assay bench`; here a launcher decides, as in srun -n 2 "
                         "assay-train --bench ceilings");
       if (asked.what == "ceilings") return bench_ceilings(asked, streams);
       return asked.what == "step" ? bench_step(asked, streams)

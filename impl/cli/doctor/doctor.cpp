@@ -62,14 +62,6 @@ Check trainer_check(const Machine& machine, const std::optional<Probe>& probe) {
           "a missing library: run ci/setup again and rebuild; `ldd " + machine.trainer + "` names it"};
 }
 
-Check mpi_check(const Machine& machine, const std::optional<Probe>& probe) {
-  if (machine.mpirun.empty())
-    return {"mpi", Status::warn, "mpirun is not in PATH",
-            "only several ranks (--ranks N) need it: apt install openmpi-bin"};
-  const std::string version = probe ? probe->mpi : "";
-  return {"mpi", Status::ok, machine.mpirun + (version.empty() ? "" : ", " + version), ""};
-}
-
 std::string status_name(Status status) {
   return status == Status::ok ? "OK" : status == Status::warn ? "WARN" : "FAIL";
 }
@@ -78,9 +70,8 @@ std::string status_name(Status status) {
 
 std::vector<Check> examine(const Machine& machine) {
   const std::optional<Probe> probe = probed(machine);
-  std::vector<Check> checks = {cpu_check(machine),        memory_check(machine),
-                               disk_check(machine),       trainer_check(machine, probe),
-                               mpi_check(machine, probe), gpu_check(machine)};
+  std::vector<Check> checks = {cpu_check(machine), memory_check(machine), disk_check(machine),
+                               trainer_check(machine, probe), gpu_check(machine)};
   if (probe)
     for (const Check& check : gpu_checks(machine, *probe)) checks.push_back(check);
   return checks;

@@ -113,7 +113,6 @@ std::optional<Probe> probed(const Machine& machine) {
   if (!object.is(spec::document::Kind::object)) return std::nullopt;
   const auto text = [&](const char* name) { return text_of(object, name); };
   Probe probe{.torch = text("torch"),
-              .mpi = text("mpi"),
               .cuda_runtime = text("cuda_runtime"),
               .cuda_driver = text("cuda_driver"),
               .cudnn = text("cudnn"),

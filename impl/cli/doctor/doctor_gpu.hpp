@@ -17,7 +17,7 @@ struct ProbedGpu {
 
 /// What the trainer's probe (impl/machine/probe.hpp) printed; what it did not know is empty.
 struct Probe {
-  std::string torch, mpi, cuda_runtime, cuda_driver, cudnn, nccl, cuda_error, gpu_fault, architectures;
+  std::string torch, cuda_runtime, cuda_driver, cudnn, nccl, cuda_error, gpu_fault, architectures;
   std::vector<ProbedGpu> gpus;
 };
 

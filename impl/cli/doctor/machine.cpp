@@ -69,7 +69,6 @@ Machine look_at_machine() {
   machine.folder_writable = access(".", W_OK) == 0;
   const fs::space_info space = fs::space(".", error);
   if (!error) machine.disk_free_bytes = static_cast<std::int64_t>(space.available);
-  machine.mpirun = in_search_path("mpirun");
   machine.gpus = gpu_models();
   machine.driver_version = driver_version();
   machine.trainer = beside_this_program("assay-train");

@@ -18,7 +18,6 @@ struct Machine {
   std::string folder;  ///< the current one, where runs/ is made
   bool folder_writable = false;
   std::int64_t disk_free_bytes = 0;
-  std::string mpirun;             ///< path
   std::vector<std::string> gpus;  ///< models by the driver's list
   std::string driver_version;     ///< of the NVIDIA kernel driver
   std::string trainer;            ///< path of assay-train

@@ -16,6 +16,7 @@
 #include "impl/health/watched_communicator.hpp"
 #include "impl/run/start/fault_drill.hpp"
 #include "impl/run/start/rank_device.hpp"
+#include "impl/run/stop_signal.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::run {
@@ -29,10 +30,6 @@ constexpr double stall_in_a_step = 20;
 std::unique_ptr<Communicator> between_gpus(std::unique_ptr<Communicator> control, Seating seating,
                                            DeviceChoice& choice) {
   if (seating == Seating::own_gpu) return make_nccl_communicator(std::move(control), choice.device);
-  if (control->engine() == "store")
-    throw AgreedError(ExitCode::usage,
-                      "ASSAY_COMMUNICATOR=staged goes through MPI, and these ranks were started without it: "
-                      "use mpirun or `assay train --ranks N`");
   c10::cuda::set_device(choice.device.index());
   auto staged = make_staged_communicator(std::move(control), choice.device);
   choice.notice =
@@ -69,6 +66,7 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
       watch.emplace(*communicator, limits_of(drill ? drill->stall_seconds : stall_in_a_step,
                                              static_cast<double>(asked.stall_seconds)));
       communicator->rely_on_watch();
+      leave_lost_ranks_to_the_watch();
     }
     DeviceChoice choice;
     const Seating seating = staged_is_wanted() ? Seating::first_gpu : Seating::own_gpu;

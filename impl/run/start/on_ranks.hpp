@@ -11,7 +11,7 @@
 namespace assay::impl::run {
 
 struct Rank {
-  Communicator& communicator;  ///< of all ranks: `self` for one, NCCL between GPUs, MPI between CPUs
+  Communicator& communicator;  ///< of all ranks: `self` for one, NCCL between GPUs, Gloo between CPUs
   DeviceChoice choice;         ///< its notice: of a lone rank, or that the ranks share a GPU
   Row& row;
   RankWatch* watch;  ///< where there are several ranks

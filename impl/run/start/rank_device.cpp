@@ -108,10 +108,6 @@ at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating 
                                                " cannot use its GPU: " + faults[r]);
     return at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(*gpu));
   }
-  if (communicator.engine() == "store")
-    throw AgreedError(ExitCode::usage,
-                      "several ranks on CPUs speak MPI, and these were started without it: use mpirun, srun "
-                      "--mpi=pmix or `assay train --ranks N`, or GPUs");
   return at::kCPU;
 }
 

@@ -123,7 +123,7 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
   EXPECT_EQ(root.at("schema").text(), "assay.bench.collectives/1");
   EXPECT_EQ(root.at("ranks").integer(), 2);
   EXPECT_EQ(root.at("hosts").integer(), 1);
-  EXPECT_EQ(root.at("engine").text(), "mpi");
+  EXPECT_EQ(root.at("engine").text(), "gloo");
   EXPECT_EQ(root.at("device").text(), "CPU");
   EXPECT_EQ(root.at("overlap").size(), 0u);
   expect_word(root.at("overlap_left_out").text(), "measured on GPUs");
@@ -163,7 +163,7 @@ TEST_F(CollectivesProgram, OneRankPrintsForAll) {
   const auto outcome = ceilings("--device cpu --model tiny-qwen3 --repeats 1");
   ASSERT_EQ(outcome.code, 0) << outcome.messages;
   EXPECT_EQ(std::count(outcome.output.begin(), outcome.output.end(), '\n'), 3 + 17 + 1) << outcome.output;
-  expect_word(outcome.output, "collectives of 2 ranks on 1 host by mpi, each on CPU");
+  expect_word(outcome.output, "collectives of 2 ranks on 1 host by gloo, each on CPU");
   expect_word(outcome.output, "what collectives cost GEMMs is measured on GPUs");
 }
 

@@ -1,15 +1,15 @@
 // labels: unit fault
-// The store of a job, for a thread beside the trainer's: where ranks met in one, and where they did not.
+// The store of a job, for a thread beside the trainer's.
 #include "impl/comm/job_store.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <future>
 #include <thread>
 
-#include "impl/comm/store_communicator.hpp"
+#include "impl/comm/gloo_communicator.hpp"
+#include "tests/impl/comm/free_port.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::job_store_test {
@@ -32,27 +32,26 @@ void exchange(Communicator& communicator, JobStore& store) {
   communicator.barrier();  // rank 0's store ends with its JobStore
 }
 
-TEST(JobStoreImpl, RanksThatMetElsewhereAreServedByRank0) {
-  setenv("MASTER_ADDR", "127.0.0.1", 1);  // this machine may have no network
+TEST(JobStoreImpl, EachConnectionHasKeysOfItsOwn) {
   tests::on_thread_ranks(3, [](Communicator& communicator) {
-    const auto store = connect_to_job_store(communicator, "one machine");
-    exchange(communicator, *store);
-    const auto another = connect_to_job_store(communicator, "machine " + std::to_string(communicator.rank()));
-    exchange(communicator, *another);
+    exchange(communicator, *connect_to_job_store(communicator));
+    exchange(communicator, *connect_to_job_store(communicator));
   });
-  unsetenv("MASTER_ADDR");
 }
 
-/// A rank waits in its communicator's store for another; its second connection goes on meanwhile.
+/// A rank waits in a collective for another; its second connection goes on meanwhile.
 TEST(JobStoreImpl, ACollectiveThatWaitsDelaysNothing) {
-  const int port = 21000 + static_cast<int>(::getpid() % 20000);
+  const int port = tests::free_port();
   const auto rank = [port](int number) {
-    const auto communicator = make_store_communicator(
-        {Launch::By::store, "torchrun", number, 2, "127.0.0.1", port}, std::chrono::seconds(10));
-    EXPECT_EQ(communicator->store(), std::pair(std::string("127.0.0.1"), static_cast<std::uint16_t>(port)));
-    const auto store = connect_to_job_store(*communicator, "a machine");
+    const auto communicator = make_gloo_communicator({.launcher = "torchrun",
+                                                      .rank = number,
+                                                      .size = 2,
+                                                      .host = "127.0.0.1",
+                                                      .port = port,
+                                                      .keys = "assay/"},
+                                                     std::chrono::seconds(10));
+    const auto store = connect_to_job_store(*communicator);
     exchange(*communicator, *store);
-    exchange(*communicator, *connect_to_job_store(*communicator, "a machine"));  // with keys of its own
     if (number == 1) {
       auto waits = std::async(std::launch::async, [&] { communicator->barrier(); });
       store->set("it waits", "yes");
@@ -75,11 +74,11 @@ TEST(JobStoreImpl, ACollectiveThatWaitsDelaysNothing) {
 /// What the watch relies on: the end of rank 0's process is an error at once.
 TEST(JobStoreImpl, AStoreThatIsGoneIsAnError) {
   tests::on_thread_ranks(2, [](Communicator& communicator) {
-    auto store = connect_to_job_store(communicator, "one machine");
+    const auto store = connect_to_job_store(communicator);
     store->set(std::to_string(communicator.rank()), "here");
     store->get({"0", "1"});
     communicator.barrier();
-    if (communicator.rank() == 0) store.reset();
+    if (communicator.rank() == 0) dynamic_cast<tests::ThreadCommunicator&>(communicator).end_store();
     communicator.barrier();
     if (communicator.rank() == 1) {
       EXPECT_ANY_THROW(store->get({"0"}));

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
+#include "impl/comm/meeting.hpp"
+#include "tests/impl/comm/free_port.hpp"
 
 namespace assay::tests {
 
@@ -72,6 +74,21 @@ class Meeting {
     all_given_.notify_all();
     for (auto& [key, group] : groups_) group->fail();
   }
+  /// Port of a store that this group serves on the loopback interface, from the first call on.
+  std::uint16_t store() {
+    const std::scoped_lock lock(mutex_);
+    if (!store_) {
+      c10d::TCPStoreOptions options;
+      options.port = static_cast<std::uint16_t>(free_port());
+      options.isServer = true, options.waitWorkers = false;
+      store_ = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+    }
+    return store_->getPort();
+  }
+  void end_store() {
+    const std::scoped_lock lock(mutex_);
+    store_.reset();
+  }
   std::shared_ptr<Meeting> group(std::int64_t number, const std::vector<std::int64_t>& ranks) {
     const std::scoped_lock lock(mutex_);
     auto& found = groups_[{number, ranks}];
@@ -91,6 +108,7 @@ class Meeting {
   std::map<std::int64_t, Round> rounds_;
   std::map<std::pair<int, int>, std::deque<at::Tensor>> messages_;  ///< by sender and receiver
   std::map<std::pair<std::int64_t, std::vector<std::int64_t>>, std::shared_ptr<Meeting>> groups_;
+  c10::intrusive_ptr<c10d::TCPStore> store_;
   bool failed_ = false;
 };
 
@@ -169,6 +187,9 @@ class ThreadCommunicator final : public impl::Communicator {
     return std::make_unique<ThreadCommunicator>(meeting_->group(groups_++, ranks),
                                                 static_cast<int>(mine - ranks.begin()));
   }
+  std::pair<std::string, std::uint16_t> store() const override { return {"127.0.0.1", meeting_->store()}; }
+  /// As the end of the process that serves it would.
+  void end_store() { meeting_->end_store(); }
   [[noreturn]] void abort(int) override { throw std::runtime_error("aborted"); }
 
  private:

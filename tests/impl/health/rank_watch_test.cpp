@@ -39,8 +39,6 @@ void end_child(int child) {
 /// then.
 void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
           const std::function<void(RankWatch&)>& what, std::optional<int> stand_in = {}) {
-  // Ranks of one test find each other on this machine, even where it has no network.
-  setenv("MASTER_ADDR", "127.0.0.1", 1);
   static std::atomic<int> plays = 0;
   const std::string play = std::to_string(plays++);
   const auto note = [&](std::vector<std::string>& to, const std::string& text) {
@@ -78,6 +76,7 @@ void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
       std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all have seen where it is
       what(watch);
       own.reset();
+      if (rank == 0) dynamic_cast<tests::ThreadCommunicator&>(communicator).end_store();
       if (stand_in) end_child(*stand_in);
       return;
     }
@@ -88,7 +87,6 @@ void play(const std::vector<std::string>& hosts, int faulty, Reported& reported,
     }
     if (!ended) watch.leave();
   });
-  unsetenv("MASTER_ADDR");
 }
 
 /// `speakers`: hosts that report it, each once.

@@ -1,13 +1,13 @@
 // labels: parity property
 // ranks: 1 2 3 4
-// Data parallel over MPI: however a batch is cut into ranks and micro-batches, the step is the reference's on
+// Data parallel over Gloo: however a batch is cut into ranks and micro-batches, the step is the reference's on
 // the whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "reference/train_step.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/data/sample_order.hpp"
@@ -21,7 +21,7 @@ using tests::Allowed;
 using tests::Values;
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 

@@ -95,7 +95,6 @@ TEST(RunLogImpl, NothingFollowsTheLossOfARankInTheRecord) {
     log.record_lost_rank("rank 1 left");
     log.step(step_of(2));
     log.record_failure(UserError(ExitCode::peer_lost, "a collective has failed"));
-    log.record_lost_peer();
   }
   std::cout.rdbuf(out), std::cerr.rdbuf(err);
   const std::vector<Event> events = read_events((scratch.path() / "run.jsonl").string());

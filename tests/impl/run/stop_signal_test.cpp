@@ -4,9 +4,14 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/wait.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
+
+#include "impl/machine/launcher_word.hpp"
 
 namespace assay::impl::run::stop_signal_test {
 namespace {
@@ -20,17 +25,63 @@ TEST(StopSignalImpl, ASignalOnAnotherThreadIsSeenByTheOneThatAsks) {
   }
 }
 
-TEST(StopSignalImpl, OfTwoThreadsThatAreSignalledAtOnceOneEndsTheProcess) {
+/// A terminal's signal to the group, and a scheduler's to the process, may be one request.
+TEST(StopSignalImpl, SignalsAtOnceAreOneRequest) {
+  const StopSignal stop;
+  for (int time = 0; time < 5; ++time) std::jthread([] { pthread_kill(pthread_self(), SIGTERM); }).join();
+  std::raise(SIGINT);
+  EXPECT_EQ(stop.received(), SIGTERM);
+}
+
+TEST(StopSignalImpl, ASecondRequestEndsTheProcess) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  for (const int second : {SIGINT, SIGTERM, SIGUSR1})
+    EXPECT_EXIT(
+        {
+          const StopSignal stop;
+          std::raise(SIGTERM);
+          std::this_thread::sleep_for(std::chrono::milliseconds(150));
+          std::raise(second);
+        },
+        testing::ExitedWithCode(130), "");
+}
+
+/// What was sent while the program was loaded.
+TEST(StopSignalImpl, ASignalThatWasHeldComesIn) {
+  hold_stop_signals();
+  std::raise(SIGTERM);
+  const StopSignal stop;
+  EXPECT_EQ(stop.received(), SIGTERM);
+}
+
+/// The launcher's words: a process of its own here, whose child is the rank.
+void say(LauncherWord word, int exits_with) {
   EXPECT_EXIT(
       {
-        const StopSignal stop;
-        std::jthread first([] { pthread_kill(pthread_self(), SIGTERM); });
-        std::jthread second([] { pthread_kill(pthread_self(), SIGTERM); });
-        first.join();
-        second.join();
+        const pid_t rank = fork();
+        if (rank == 0) {
+          const StopSignal stop;
+          while (stop.received() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          std::_Exit(75);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        if (word == LauncherWord::stop) kill(rank, SIGTERM);  // a rank that gets both
+        say_to(rank, word);
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        if (word == LauncherWord::stop) say_to(rank, word);
+        int status = 0;
+        waitpid(rank, &status, 0);
+        std::_Exit(WEXITSTATUS(status));
       },
-      testing::KilledBySignal(SIGTERM), "");
+      testing::ExitedWithCode(exits_with), "");
+}
+
+TEST(StopSignalImpl, TheLauncherStopsEndsAndNamesALossByItsWords) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  say(LauncherWord::stop, 75);
+  say(LauncherWord::at_once, 130);
+  say(LauncherWord::peer_lost, 77);
 }
 
 TEST(StopSignalImpl, ATerminalThatGoesAwayOrAClosedPipeMaySayItOften) {

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "impl/data/batch.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/run/trainer.hpp"
@@ -34,7 +34,7 @@ class DrawnSamples final : public data::SampleSource {
 };
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 

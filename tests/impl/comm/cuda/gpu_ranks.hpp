@@ -1,6 +1,6 @@
 #pragma once
-// The GPUs of this test's ranks, one each. Started by mpirun, or as torchrun does it; what does not come to
-// an end in two minutes is ended.
+// The GPUs of this test's ranks, one each, started by any launcher; what does not come to an end in two
+// minutes is ended.
 #include <c10/cuda/CUDAFunctions.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

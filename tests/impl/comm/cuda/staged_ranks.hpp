@@ -1,5 +1,6 @@
 #pragma once
-// Ranks that share one GPU: every collective through the host, by MPI. Started by mpirun.
+// Ranks that share one GPU: every collective through the host, by Gloo, where ASSAY_COMMUNICATOR=staged asks
+// for that.
 #include <c10/cuda/CUDAFunctions.h>
 #include <unistd.h>
 
@@ -19,9 +20,8 @@ inline GpuRanks start_staged_ranks() {
   if (!ranks.missing.empty()) return ranks;
   alarm(240);
   auto control = impl::make_communicator();
-  if (control->engine() != "mpi") {
-    ranks.missing =
-        "needs several ranks under mpirun, which may share a GPU: these are of " + control->engine();
+  if (control->size() < 2 || !impl::staged_is_wanted()) {
+    ranks.missing = "needs several ranks that share a GPU: ASSAY_COMMUNICATOR=staged run_ranks N ...";
     return ranks;
   }
   ranks.device = impl::run::rank_device(spec::Device::cuda, *control, impl::run::Seating::first_gpu);
@@ -36,8 +36,8 @@ inline GpuRanks& staged_ranks() {
   return started;
 }
 
-/// Under mpirun ranks of one GPU, through the host; under any other launcher a GPU each, through NCCL.
-inline GpuRanks& shared_or_own_gpus() { return impl::launched_by_mpi() ? staged_ranks() : gpu_ranks(); }
+/// Ranks of one GPU, through the host, where they are asked for; otherwise a GPU each, through NCCL.
+inline GpuRanks& shared_or_own_gpus() { return impl::staged_is_wanted() ? staged_ranks() : gpu_ranks(); }
 
 #define ASSAY_NEEDS_STAGED_RANKS() \
   if (!assay::tests::staged_ranks().missing.empty()) GTEST_SKIP() << assay::tests::staged_ranks().missing

@@ -1,6 +1,6 @@
 // labels: unit parity gpu
 // ranks: 2 4
-// The ranks of one GPU: every collective through the host, by MPI. Started by mpirun.
+// The ranks of one GPU: every collective through the host, by Gloo.
 #include <ATen/ATen.h>
 
 #include "tests/impl/comm/collectives.hpp"

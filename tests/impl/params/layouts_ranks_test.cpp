@@ -1,23 +1,23 @@
 // labels: parity
 // ranks: 1 2 4
-// Every layout over MPI, as `assay train --ranks N` starts it, against the reference on the whole batch.
+// Every layout over Gloo, as `assay train --ranks N` starts it, against the reference on the whole batch.
 #include <gtest/gtest.h>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 
-namespace assay::impl::layouts_mpi_test {
+namespace assay::impl::layouts_ranks_test {
 namespace {
 
 using spec::DataParallel;
 using tests::LayoutCase;
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 
-TEST(LayoutsMpiImpl, EveryLayoutTrainsAsTheReference) {
+TEST(LayoutsOnRanksImpl, EveryLayoutTrainsAsTheReference) {
   for (DataParallel data :
        {DataParallel::replicate, DataParallel::zero1, DataParallel::shard, DataParallel::hybrid}) {
     const spec::Layout layout =
@@ -34,7 +34,7 @@ TEST(LayoutsMpiImpl, EveryLayoutTrainsAsTheReference) {
   }
 }
 
-TEST(LayoutsMpiImpl, ExpertRanksTrainAsTheReference) {
+TEST(LayoutsOnRanksImpl, ExpertRanksTrainAsTheReference) {
   for (DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard})
     for (std::int64_t expert = 2; expert <= world().size(); expert *= 2) {
       const spec::Layout layout = spec::layout_of(data, world().size());
@@ -45,7 +45,7 @@ TEST(LayoutsMpiImpl, ExpertRanksTrainAsTheReference) {
     }
 }
 
-TEST(LayoutsMpiImpl, ShardedLayoutsTrainInLowPrecision) {
+TEST(LayoutsOnRanksImpl, ShardedLayoutsTrainInLowPrecision) {
   const LayoutCase c{.seed = 5, .micro = 1, .accumulation = 2};
   for (DataParallel data : {DataParallel::replicate, DataParallel::zero1, DataParallel::shard}) {
     for (Dtype wire : {Dtype::f32, Dtype::bf16}) {
@@ -64,4 +64,4 @@ TEST(LayoutsMpiImpl, ShardedLayoutsTrainInLowPrecision) {
 }
 
 }  // namespace
-}  // namespace assay::impl::layouts_mpi_test
+}  // namespace assay::impl::layouts_ranks_test

@@ -1,0 +1,33 @@
+#pragma once
+// libtorch's wheel has Gloo inside and its process group's header, but not the headers of Gloo that this one
+// includes. Of their types it needs names alone, and these two members; nothing here is ever called. The
+// build makes gloo/*.h that include this file (cmake/AssayImpl.cmake).
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gloo {
+
+struct Context {
+  void setTimeout(std::chrono::milliseconds timeout);
+};
+
+namespace rendezvous {
+class Store {
+ public:
+  virtual ~Store();
+  virtual void set(const std::string& key, const std::vector<char>& data) = 0;
+  virtual std::vector<char> get(const std::string& key) = 0;
+  virtual void wait(const std::vector<std::string>& keys) = 0;
+  virtual void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) = 0;
+};
+}  // namespace rendezvous
+
+namespace transport {
+class Device;
+class UnboundBuffer;
+}  // namespace transport
+
+}  // namespace gloo
