@@ -148,6 +148,7 @@ void check_sums(const StoredState& stored, const at::Tensor& sums, Communicator&
 State state_of(const Manifest& manifest) {
   State state{.step = manifest.step, .tokens = manifest.tokens, .config = manifest.config};
   state.skipped = manifest.skipped;
+  state.validation = manifest.validation;
   return state;
 }
 }  // namespace

@@ -32,8 +32,7 @@ std::string help_text() {
       "results go to stdout, messages to stderr\n"
       "exit codes: 0 done, 1 audit found a contradiction (claims: another verdict than its file states),\n"
       "            2 usage or configuration, 65 bad data, 70 bug, 74 I/O,\n"
-      "            75 saved on request: the same command with run.directory=FOLDER checkpoint.resume=auto "
-      "goes on,\n"
+      "            75 saved on request: `assay resume FOLDER` goes on,\n"
       "            76 non-finite number, 77 peer lost\n";
   return out;
 }

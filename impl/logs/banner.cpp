@@ -223,7 +223,7 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
     out += row("report", spec::valid_utf8(folder) + "/report.html");
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
-    out += row("continue", "run the same command with run.directory=" + folder + " checkpoint.resume=auto");
+    out += row("continue", "assay resume " + spec::shell_word(folder));
   return out;
 }
 

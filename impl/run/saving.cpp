@@ -12,6 +12,7 @@
 #include "spec/config/dump.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
 
@@ -191,8 +192,7 @@ std::string Saving::way_out(const checkpoint::State& state) const {
   if (kept.back().step == state.step)
     return "step " + step + " itself is saved in " + kept.back().path.string();
   return "step " + step + " is not saved, " + kept.back().path.string() +
-         " is intact: free space, then run the same command with run.directory=" + config_.directory +
-         " checkpoint.resume=auto";
+         " is intact: free space, then `assay resume " + spec::shell_word(config_.directory) + "`";
 }
 
 }  // namespace assay::impl::run

@@ -20,7 +20,6 @@
 #include "impl/machine/host.hpp"
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
-#include "impl/run/last_words.hpp"
 #include "impl/run/profiling.hpp"
 #include "impl/run/run_log.hpp"
 #include "impl/run/saving.hpp"
@@ -171,27 +170,21 @@ class Run {
     first_step_ = trainer_->steps_done();
     saved_at_ = std::chrono::steady_clock::now();
     profiling_.emplace(config_.profile, config_.directory, static_cast<int>(communicator_.rank()), device_);
-    std::optional<LastWords> last_words;
-    // The watch knows more, and needs a moment; mpirun gives a second between SIGTERM and SIGKILL.
-    constexpr std::chrono::milliseconds moment{700};
-    if (log_.opened() && communicator_.size() > 1)
-      last_words.emplace(
-          stop, [this] { log_.record_lost_peer(); }, moment);
     bool save_at_end = config_.checkpoint_at_end;
+    if (validation_owed_) validate(stop);
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
       const std::optional<StepReport> report = step_of(saving, stop);
       log_.enter(RunPart::other);
       if (!report) {
         say_profile(profiling_->finish());
-        if (last_words) last_words->not_needed();
         timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
       keep(*report);
       say_profile(std::exchange(profile_, {}));
       const std::int64_t done = trainer_->steps_done();
-      const bool best = validation_is_due(done) && validate() && config_.keep_best;
+      const bool best = validation_is_due(done) && validate(stop) && config_.keep_best;
       const bool save_is_due =
           report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
@@ -205,7 +198,6 @@ class Run {
       }
     }
     say_profile(profiling_->finish());
-    if (last_words) last_words->not_needed();
     timed_save([&] {
       if (!save_at_end) {
         saving.finish();
@@ -213,6 +205,8 @@ class Run {
       }
       if (save_at_end) saving.at_last(trainer_->buffers(), state(), stop);
     });
+    if (validation_stopped_)
+      return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop before the last validation");
     row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
     sample();
@@ -227,6 +221,7 @@ class Run {
     const checkpoint::State state = load_whole(point);
     trainer_->start_after(state.step, state.skipped);
     if (start_.validation) lowest_loss_ = lowest_saved_loss();
+    validation_owed_ = validation_is_due(state.step) && !point.state.validation;
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
     if (point.changes.extended)
       log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
@@ -270,12 +265,18 @@ class Run {
                                  (config_.eval_at_end && done == config_.steps));
   }
 
-  /// Whether the loss is the lowest so far.
-  bool validate() {
+  /// Whether the loss is the lowest so far. A stop ends it without one: a resume does it again.
+  bool validate(const StopSignal& stop) {
     row_.enter(Doing::validation);
     log_.enter(RunPart::evaluation);
     const auto begin = std::chrono::steady_clock::now();
-    Validation event = event_of(trainer_->validate(*start_.validation), *start_.validation);
+    const auto loss = trainer_->validate(*start_.validation, [&] { return stop.received() != 0; });
+    if (!loss) {
+      validation_stopped_ = true;
+      log_.enter(RunPart::other);
+      return false;
+    }
+    Validation event = event_of(*loss, *start_.validation);
     event.step = trainer_->steps_done();
     event.set_hash = start_.validation_hash;
     event.lowest = !lowest_loss_ ? std::isfinite(event.loss) : event.loss < *lowest_loss_;
@@ -479,6 +480,8 @@ class Run {
   std::int64_t first_step_ = 0;                     ///< steps that were done when this start began to train
   std::chrono::steady_clock::time_point saved_at_;  ///< or began to train
   bool warned_of_rate_ = false, memory_said_ = false;
+  bool validation_owed_ = false;     ///< of the step that was resumed: a stop had ended it
+  bool validation_stopped_ = false;  ///< the last one, by a stop
 };
 
 }  // namespace

@@ -226,9 +226,13 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   return report;
 }
 
-ValidationLoss Trainer::validate(const data::ValidationSet& set) {
-  return validation_loss(model_, set, groups_, device_, [this] {
+std::optional<ValidationLoss> Trainer::validate(const data::ValidationSet& set,
+                                                const std::function<bool()>& stop_requested) {
+  return validation_loss(model_, set, groups_, device_, [&] {
     if (row_) row_->tick();
+    const at::Tensor asked = at::full({1}, stop_requested() ? 1 : 0, at::kLong);
+    communicator_.all_reduce_max(asked);
+    return asked.item<std::int64_t>() == 0;
   });
 }
 
@@ -262,8 +266,8 @@ void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
 }
 
 std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, const Asked& asked) {
-  // One small reduction of host numbers, by MPI or rank 0's store also where GPUs train (docs/many-gpus.md,
-  // "Before each step"): NCCL's one stream may still gather weights for this step, which the host would then
+  // One small reduction of host numbers, by Gloo also where GPUs train (docs/many-gpus.md, "Before each
+  // step"): NCCL's one stream may still gather weights for this step, which the host would then
   // wait for. The sums of the cut hash and of its square say whether the samples are the same everywhere.
   const std::int64_t cut = spec::data::cut_hash(batches.sample_hash);
   constexpr std::int64_t numbers = 6;

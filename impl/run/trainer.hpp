@@ -1,6 +1,7 @@
 #pragma once
 // A run's state between steps: data, buffers, model, executor. One call of `step` is one optimizer step.
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -72,9 +73,13 @@ class Trainer {
   /// Steps of the run that were not finite and changed nothing.
   std::int64_t skipped() const { return skipped_; }
 
-  /// The loss on `set`, between two steps, of which it changes nothing. Collective. Errors: as
-  /// validation_loss.
-  ValidationLoss validate(const data::ValidationSet& set);
+  /// The loss on `set`, between two steps, of which it changes nothing; none where `stop_requested` says,
+  /// after a forward pass, that any rank was asked to stop. Collective. Errors: as validation_loss.
+  std::optional<ValidationLoss> validate(const data::ValidationSet& set,
+                                         const std::function<bool()>& stop_requested);
+  ValidationLoss validate(const data::ValidationSet& set) {
+    return *validate(set, [] { return false; });
+  }
 
   /// Whole, or this rank's shares; complete between steps.
   const ParameterBuffers& buffers();

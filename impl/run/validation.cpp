@@ -29,8 +29,9 @@ std::string scan_validation(const data::ValidationSet& set, std::int64_t tensor_
   return spec::hexadecimal(static_cast<std::uint64_t>(sum[0]));
 }
 
-ValidationLoss validation_loss(Model& model, const data::ValidationSet& set, LayoutGroups& groups,
-                               at::Device device, const std::function<void()>& round_done) {
+std::optional<ValidationLoss> validation_loss(Model& model, const data::ValidationSet& set,
+                                              LayoutGroups& groups, at::Device device,
+                                              const std::function<bool()>& goes_on) {
   Communicator& data_ranks = groups.data();
   const std::int64_t rank = data_ranks.rank();
   const spec::data::ValidationRounds rounds{
@@ -48,15 +49,15 @@ ValidationLoss validation_loss(Model& model, const data::ValidationSet& set, Lay
     staging.stage(batches);
     const TokenBatch batch = staging.take(batches).at(0);
     numbers.narrow(0, first, batch.B).copy_(model.token_losses(batch).view({batch.B, batch.T}).sum(1));
-    round_done();
+    if (!goes_on()) return {};
   }
   numbers[places].fill_(static_cast<double>(valid_tokens));
   if (rounds.ranks > 1) data_ranks.all_reduce_sum(numbers);
   if (groups.all().size() > 1) groups.all().settle();
   const at::Tensor here = numbers.cpu();
   const double* number = here.const_data_ptr<double>();
-  return {.sum = spec::data::sum_in_order({number, static_cast<std::size_t>(places)}),
-          .valid_tokens = static_cast<std::int64_t>(number[places])};
+  return ValidationLoss{.sum = spec::data::sum_in_order({number, static_cast<std::size_t>(places)}),
+                        .valid_tokens = static_cast<std::int64_t>(number[places])};
 }
 
 spec::record::Validation event_of(const ValidationLoss& loss, const data::ValidationSet& set) {

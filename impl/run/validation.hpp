@@ -2,6 +2,7 @@
 // The loss of a model on its validation set: forward alone, between two steps. [spec/data/validation_set.md]
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "impl/data/validation_set.hpp"
@@ -22,11 +23,12 @@ struct ValidationLoss {
   std::int64_t valid_tokens = 0;  ///< over all ranks
 };
 
-/// The same on every rank. Nothing that a step reads is written. `round_done`: called after each forward
-/// pass. Collective. Errors: those of ValidationSet::read.
-ValidationLoss validation_loss(
-    Model& model, const data::ValidationSet& set, LayoutGroups& groups, at::Device device,
-    const std::function<void()>& round_done = [] {});
+/// The same on every rank. Nothing that a step reads is written. `goes_on`: called after each forward pass;
+/// where it says no, the same on every rank, there is no loss. Collective. Errors: those of
+/// ValidationSet::read.
+std::optional<ValidationLoss> validation_loss(Model& model, const data::ValidationSet& set,
+                                              LayoutGroups& groups, at::Device device,
+                                              const std::function<bool()>& goes_on);
 
 /// As the record has it, but for what the run knows: step, hash, seconds, whether it is the lowest.
 spec::record::Validation event_of(const ValidationLoss& loss, const data::ValidationSet& set);

@@ -110,9 +110,7 @@ TEST_F(FullDisk, ALastSaveThatFailsKeepsTheOneBeforeAndResumesFromIt) {
   EXPECT_EQ(outcome.code, 74) << messages;
   EXPECT_NE(messages.find("a later save may fail"), std::string::npos) << messages;
   EXPECT_NE(messages.find("it needs 10,237,440 bytes, "), std::string::npos) << messages;
-  EXPECT_NE(messages.find("run.directory=" + disk.string() + "/run checkpoint.resume=auto"),
-            std::string::npos)
-      << messages;
+  EXPECT_NE(messages.find("`assay resume " + disk.string() + "/run`"), std::string::npos) << messages;
   EXPECT_EQ(outcome.output.rfind("step_00000020\n", 0), 0u) << outcome.output;
   const auto first = assemble(read_events((kept() / "first.jsonl").string()));
   ASSERT_TRUE(first.end.has_value());

@@ -91,17 +91,5 @@ TEST_F(Stop, AStepThatIsNotFiniteSavesTheStateBeforeIt) {
   }
 }
 
-TEST_F(Stop, RanksThatALauncherAlreadyStartedAreRefusedInOneLine) {
-  const std::string mpirun =
-      "OMPI_MCA_orte_execute_quiet=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
-      "OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 ";
-  for (const std::string& program : {tests::assay_path() + " train", tests::assay_path() + "-train"}) {
-    const auto refused =
-        tests::shell(mpirun + program + " --ranks 2 2>&1 | grep assay: ; exit ${PIPESTATUS[0]}", 60);
-    EXPECT_EQ(refused.code, 2) << program;
-    EXPECT_EQ(std::count(refused.output.begin(), refused.output.end(), '\n'), 1) << refused.output;
-  }
-}
-
 }  // namespace
 }  // namespace assay::stop_test

@@ -38,9 +38,7 @@ TEST(VerbCli, HelpIsDataWhenAskedForAndAMessageWhenNothingIsSaid) {
   EXPECT_EQ(result_of({}).out, "");
   EXPECT_EQ(result_of({"help"}).out, result_of({}).err);
   EXPECT_EQ(result_of({"--help"}).out, help_text());
-  EXPECT_NE(help_text().find("75 saved on request: the same command with run.directory=FOLDER "
-                             "checkpoint.resume=auto goes on"),
-            std::string::npos);
+  EXPECT_NE(help_text().find("75 saved on request: `assay resume FOLDER` goes on"), std::string::npos);
   for (const Verb& verb : verbs()) {
     EXPECT_EQ(result_of({verb.name, "--help"}).out, result_of({"help", verb.name}).out);
     EXPECT_NE(help_text().find("  " + verb.name + " "), std::string::npos);

@@ -244,6 +244,7 @@ std::optional<ResumePoint> resume_point(const Request& request, const std::vecto
   }
   ResumePoint point{
       .path = *found.path, .state = {}, .changes = {}, .passed_over = std::move(found.passed_over)};
+  point.end_is_done = request.config.resume != spec::Resume::automatic || is_done(request.config.directory);
   point.state = checkpoint::read_state(point.path);
   point.changes = refuse_other_settings(request, data, point.state, point.path);
   // Such a run loads nothing any more, which would find out.

@@ -47,6 +47,9 @@ struct ResumePoint {
   checkpoint::State state;  ///< what it says of its run
   ResumeChanges changes;
   std::vector<checkpoint::PassedOver> passed_over;  ///< damaged checkpoints that are newer
+  /// A run of its own folder whose record does not end with `done` still has its end to do: the last
+  /// validation, samples.
+  bool end_is_done = true;
 };
 
 /// Nothing where the run starts anew. `data`: as refuse_other_settings; `known`: as find_resume. Errors:

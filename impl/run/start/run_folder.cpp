@@ -11,6 +11,7 @@
 #include "impl/checkpoint/folder.hpp"
 #include "impl/comm/refusal.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
 
@@ -54,7 +55,7 @@ std::string way_to_go_on(const std::string& directory) {
       checkpoint::committed_checkpoints(fs::path(directory) / "checkpoints").empty())
     return "no checkpoint of " + directory +
            " is committed yet: run the same command anew; checkpoint.every=N saves on the way";
-  return "go on with the same command and run.directory=" + directory + " checkpoint.resume=auto";
+  return "go on with `assay resume " + spec::shell_word(directory) + "`";
 }
 
 }  // namespace assay::impl::run

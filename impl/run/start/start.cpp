@@ -116,6 +116,9 @@ Start prepare(const Request& request, const Rank& rank) {
   // Before any collective whose calls depend on a setting: ranks with other settings would answer another
   // one.
   require_agreement(facts, ranks);
+  // Rank 0 writes the record; the disk of another host may hold none.
+  if (start.resume)
+    start.resume->end_is_done = ranks.all_gather(start.resume->end_is_done ? "done" : "").front() == "done";
   check_token_ids(config, start.model, ranks);
   if (start.validation)
     start.validation_hash = scan_validation(*start.validation, config.tensor_ranks, ranks);

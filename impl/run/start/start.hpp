@@ -34,8 +34,11 @@ struct Start {
   spec::memory::Plan plan;
   MachineMemory memory;
 
-  /// The run that is to be continued has done all its steps.
-  bool complete() const { return resume && resume->state.step >= config.steps; }
+  /// The run that is to be continued has done all its steps, and its end.
+  bool complete() const {
+    return resume && (resume->state.step > config.steps ||
+                      (resume->state.step == config.steps && resume->end_is_done));
+  }
 };
 
 /// Settings, ranks, data, checkpoint to resume, agreement, device, plan. Nothing is written: a run that is

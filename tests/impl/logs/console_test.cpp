@@ -492,7 +492,7 @@ TEST(ConsoleImpl, SummaryOfAStoppedRunSaysWhyAndHowToContinue) {
             "\n"
             "  reason      SIGTERM\n"
             "  report      runs/tiny-llama/report.html\n"
-            "  continue    run the same command with run.directory=runs/tiny-llama checkpoint.resume=auto\n");
+            "  continue    assay resume runs/tiny-llama\n");
 }
 
 TEST(TerminalImpl, NoColorAndDumbTerminalsAreRespected) {

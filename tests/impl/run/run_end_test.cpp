@@ -90,7 +90,7 @@ TEST_F(RunEndImpl, AConstraintOfTheSpecAndALostPeerAreRecordedWithTheirCodes) {
   ASSERT_TRUE(spec_error.end.has_value());
   EXPECT_EQ(spec_error.end->exit_code, static_cast<int>(ExitCode::usage));
   std::filesystem::remove_all(scratch.path() / "run");
-  const auto lost = failed_with(UserError(ExitCode::peer_lost, "MPI call failed"));
+  const auto lost = failed_with(UserError(ExitCode::peer_lost, "a sum of 2 ranks failed"));
   ASSERT_TRUE(lost.end.has_value());
   EXPECT_EQ(lost.end->exit_code, static_cast<int>(ExitCode::peer_lost));
 }

@@ -120,11 +120,11 @@ TEST_F(RunFolderImpl, ACheckpointWithRemovedSettingsGoesOn) {
 TEST_F(RunFolderImpl, TheWayToGoOnNamesTheFolderOrThatNothingIsSaved) {
   fs::create_directories(folder("empty"));
   EXPECT_NE(way_to_go_on(folder("empty")).find("run the same command anew"), std::string::npos);
-  EXPECT_EQ(way_to_go_on(folder("empty")).find("resume=auto"), std::string::npos);
+  EXPECT_EQ(way_to_go_on(folder("empty")).find("assay resume"), std::string::npos);
   saved("a", 1);
-  const std::string settings = "run.directory=" + folder("a") + " checkpoint.resume=auto";
-  EXPECT_NE(way_to_go_on(folder("a")).find(settings), std::string::npos) << way_to_go_on(folder("a"));
-  EXPECT_NE(way_to_go_on(folder("on-another-host")).find("checkpoint.resume=auto"), std::string::npos);
+  EXPECT_NE(way_to_go_on(folder("a")).find("`assay resume " + folder("a") + "`"), std::string::npos)
+      << way_to_go_on(folder("a"));
+  EXPECT_NE(way_to_go_on(folder("on-another-host")).find("assay resume "), std::string::npos);
 }
 
 /// Another value of the setting, inside of its range or not: nobody asks here.

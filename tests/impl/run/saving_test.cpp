@@ -115,7 +115,7 @@ TEST_F(SavingImpl, WhenItIsGivenUpTheCheckpointThatIsLeftIsNamed) {
   const std::string text = refusal();
   fs::permissions(parent_, fs::perms::owner_all);
   EXPECT_NE(text.find("step_00000005 is intact"), std::string::npos) << text;
-  EXPECT_NE(text.find("checkpoint.resume=auto"), std::string::npos) << text;
+  EXPECT_NE(text.find("`assay resume "), std::string::npos) << text;
 }
 
 TEST_F(SavingImpl, ASignalEndsTheWaiting) {

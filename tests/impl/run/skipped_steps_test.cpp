@@ -9,7 +9,7 @@
 #include <limits>
 #include <set>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/random/philox.hpp"
@@ -41,7 +41,7 @@ class DrawnSamples final : public data::SampleSource {
 };
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 

@@ -1,12 +1,12 @@
 // labels: parity property
 // ranks: 1 2 4
-// The trainer from its samples to its weights, over MPI, against the reference on the whole batch: the loss
+// The trainer from its samples to its weights, over Gloo, against the reference on the whole batch: the loss
 // is divided by the count of valid tokens of all ranks and micro-batches, which differ.
 #include "impl/run/trainer.hpp"
 
 #include <gtest/gtest.h>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "reference/train_step.hpp"
 #include "spec/data/sample_order.hpp"
 #include "spec/random/philox.hpp"
@@ -43,7 +43,7 @@ class UnevenSamples final : public data::SampleSource {
 };
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 

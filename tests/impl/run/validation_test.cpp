@@ -1,6 +1,6 @@
 // labels: parity property
 // ranks: 1 2 4
-// Validation over MPI: the reference's loss; the same bits in every layout, on any ranks and micro-batches;
+// Validation over Gloo: the reference's loss; the same bits in every layout, on any ranks and micro-batches;
 // and training as if there were none.
 #include "impl/run/validation.hpp"
 
@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-#include "impl/comm/mpi_communicator.hpp"
+#include "impl/comm/launch.hpp"
 #include "impl/run/trainer.hpp"
 #include "reference/train_step.hpp"
 #include "spec/config/check.hpp"
@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t tokens = 6, sequences = 8;
 
 Communicator& world() {
-  static const std::unique_ptr<Communicator> communicator = make_mpi_communicator();
+  static const std::unique_ptr<Communicator> communicator = make_communicator();
   return *communicator;
 }
 
