@@ -8,4 +8,4 @@ set -euo pipefail
 hosts=${HOSTS:-1} host=${HOST:-0} first=${FIRST:-127.0.0.1} port=${PORT:-29500}
 gpus=${GPUS:-$(nvidia-smi -L | grep -c '^GPU ')}
 exec torchrun --nnodes="$hosts" --node-rank="$host" --nproc-per-node="$gpus" --master-addr="$first" --master-port="$port" \
-  --no-python "${ASSAY_TRAIN:-build/release/bin/assay-train}" "$@"
+  --no-python "${ASSAY:-build/release/bin/assay}" train "$@"
