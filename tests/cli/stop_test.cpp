@@ -64,6 +64,43 @@ TEST_F(Stop, ATerminalThatGoesAwaySavesOnOneRankAndOnTwo) {
   }
 }
 
+/// On two ranks, each time by another signal, to others, at another moment. `ci/stops` has all of them.
+TEST_F(Stop, WhoeverIsToldSavesOnce) {
+  const std::string stepping =
+      "until grep -q 'step  *1/4000' " + file("out") + " 2>/dev/null; do sleep 0.01; done; ";
+  for (const std::string& send :
+       {stepping + "kill -TERM $(pgrep -P $p | tail -1)",        // one rank
+        stepping + "kill -INT -- -$p",                           // the group: Ctrl-C
+        stepping + "kill -TERM $p $(pgrep -P $p)",               // every process
+        std::string("sleep 0.1; kill -USR1 $p $(pgrep -P $p)"),  // libraries are loading
+        stepping + "ranks=$(pgrep -P $p); kill -KILL $p; wait $p; for r in $ranks; do while "
+                   "kill -0 $r 2>/dev/null; do sleep 0.02; done; done; exit 75"}) {
+    fs::remove_all(folder());
+    fs::remove(file("out"));
+    const auto stopped = tests::shell("set -m; " + train("train.steps=4000 --ranks 2") + " > " + file("out") +
+                                          " 2>&1 & p=$!; " + send + "; wait $p",
+                                      120);
+    EXPECT_EQ(stopped.code, 75) << send << stopped.messages;
+    expect_saved(EndReason::saved);
+  }
+}
+
+/// It may take longer than what is left; the run that goes on does it.
+TEST_F(Stop, AStopEndsAValidation) {
+  const auto stopped =
+      tests::shell(train("train.steps=3 batch.sequence_length=32 eval.share=0.0005 eval.every=2 "
+                         "eval.at_end=off --ranks 2 > " +
+                         file("out") + " 2>&1 & p=$!; until grep -q '\"step\":2,' " + folder() +
+                         "/run.jsonl 2>/dev/null; do sleep 0.01; done; kill -TERM $p; wait $p"),
+                   120);
+  EXPECT_EQ(stopped.code, 75) << stopped.messages;
+  expect_saved(EndReason::saved);
+  EXPECT_TRUE(run().validations.empty());
+  EXPECT_EQ(tests::assay({"resume", folder()}).code, 0);
+  ASSERT_EQ(run().validations.size(), 1u);
+  EXPECT_EQ(run().validations[0].step, 2);
+}
+
 TEST_F(Stop, APipeThatNobodyReadsSaves) {
   const auto stopped = tests::shell(train("train.steps=4000") + " 2> " + file("err") + " | head -2 > " +
                                         file("out") + "; exit ${PIPESTATUS[0]}",
