@@ -106,7 +106,8 @@ def faults_of_file(root, path, text):
 
 def faults(root, paths):
     for path in paths:
-        if NO_SUBJECT.search(str(path)):
+        # Gloo's own names, by which libtorch includes its headers.
+        if NO_SUBJECT.search(str(path)) and not str(path).startswith("impl/comm/gloo/"):
             yield f"{path}: name the file for its subject"
         if path.suffix in SUFFIXES and path.parts[0] in ROOMS:
             yield from faults_of_file(root, path, (root / path).read_text())

@@ -60,7 +60,7 @@ def cuda_root():
 
 
 def flags():
-    system = ["/usr/include/eigen3"]
+    system = ["/usr/include/eigen3", str(ROOT / "impl/comm")]  # the second for <gloo/...>
     if torch_root():
         system += [f"{torch_root()}/include", f"{torch_root()}/include/torch/csrc/api/include", f"{cuda_root()}/include"]
     defined = ["ASSAY_SOURCE_DIR", "ASSAY_BINARY_DIR", "ASSAY_VERSION"]

@@ -64,11 +64,8 @@ find_library(ASSAY_CUBLASLT NAMES libcublasLt.so.13 PATHS ${ASSAY_NVIDIA_LIBRARY
 # NCCL likewise: the copy that libtorch links, by name, with the header that came with it, ahead of any of the system's.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/nccl_communicator.cpp PROPERTIES
                             INCLUDE_DIRECTORIES ${ASSAY_NCCL_ROOT}/include)
-# Gloo, which libtorch has inside: the header of its process group includes headers that the wheel leaves out.
-foreach(header algorithm common/error context rendezvous/store transport/device)
-  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/gloo/gloo/${header}.h CONTENT "#include \"impl/comm/gloo_types.hpp\"\n")
-endforeach()
-set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/gloo_communicator.cpp PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/gloo)
+# Gloo, which libtorch has inside: the header of its process group includes <gloo/...>, which the wheel leaves out.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/comm/gloo_communicator.cpp PROPERTIES INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/impl/comm)
 # And cuDNN, whose headers ATen's own ones include.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/impl/ops/attention/cudnn_graph.cpp ${CMAKE_SOURCE_DIR}/impl/ops/attention/attention_cudnn.cpp
                             PROPERTIES INCLUDE_DIRECTORIES ${ASSAY_CUDNN_ROOT}/include)

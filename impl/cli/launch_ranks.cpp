@@ -242,12 +242,15 @@ class Ranks {
       if (WIFSIGNALED(child.status)) continue;
       const int each = WEXITSTATUS(child.status);
       if (each == lost || (each == saved && best == 0)) best = each;
-      if (each > 128) continue;  // a shell around the rank counts its signal so
-      if (each != 0 && each != lost && each != saved && !reason) reason = each;
+      if (each != 0 && each != lost && each != saved && each < 128 && !reason) reason = each;
     }
     if (!ended_badly_at_) return best;
-    // A rank that a signal ended is a lost one, unless it was asked to stop and knows no other way.
-    if (WIFSIGNALED(first_bad_) || WEXITSTATUS(first_bad_) > 128) return asked_by_ ? 128 + asked_by_ : lost;
+    // A rank that a signal ended is a lost one, unless it was asked to stop and knows no other way. A shell
+    // around it counts its signal in the same way as shells do.
+    const int signal = WIFSIGNALED(first_bad_)         ? WTERMSIG(first_bad_)
+                       : WEXITSTATUS(first_bad_) > 128 ? WEXITSTATUS(first_bad_) - 128
+                                                       : 0;
+    if (signal != 0) return asked_by_ && (signal == SIGTERM || signal == asked_by_) ? 128 + asked_by_ : lost;
     return WEXITSTATUS(first_bad_) != lost ? WEXITSTATUS(first_bad_) : reason.value_or(lost);
   }
 

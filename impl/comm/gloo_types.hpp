@@ -1,7 +1,7 @@
 #pragma once
 // libtorch's wheel has Gloo inside and its process group's header, but not the headers of Gloo that this one
-// includes. Of their types it needs names alone, and these two members; nothing here is ever called. The
-// build makes gloo/*.h that include this file (cmake/AssayImpl.cmake).
+// includes: impl/comm/gloo/ stands in for them. Of their types it needs names alone, and these members;
+// nothing here is ever called.
 #include <chrono>
 #include <cstdint>
 #include <memory>

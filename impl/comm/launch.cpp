@@ -31,16 +31,16 @@ std::string text_of(const Environment& environment, const char* name) {
 
 /// The variables in which a launcher counts the processes that it starts. A batch script of Slurm has no
 /// step: only srun sets the number of a step's tasks.
-struct Counts {
+struct LauncherVariables {
   const char *launcher, *size, *rank, *here;  ///< here: those of this host
 };
-constexpr Counts launchers[] = {
+constexpr LauncherVariables launchers[] = {
     {"torchrun", "WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"},
     {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", nullptr},
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"}};
 
-bool all_here(const Environment& environment, const Counts& counts, int size) {
+bool all_here(const Environment& environment, const LauncherVariables& counts, int size) {
   return counts.here ? number_of(environment, counts.here) == size
                      : number_of(environment, "SLURM_STEP_NUM_NODES") == 1;
 }
@@ -56,7 +56,7 @@ void refuse_disagreement(const Environment& environment) {
                   ": mpirun and torchrun count the processes differently; start the ranks by one of them");
 }
 
-Launch launched_by(const Environment& environment, const Counts& counts, int size) {
+Launch launched_by(const Environment& environment, const LauncherVariables& counts, int size) {
   Launch launch{.launcher = counts.launcher, .size = size};
   if (const std::string own = text_of(environment, "ASSAY_LAUNCHER"); !own.empty()) launch.launcher = own;
   const std::string counted = std::string(counts.size) + "=" + std::to_string(size);
@@ -97,7 +97,7 @@ Launch read_launch(const Environment& environment) {
     refuse_launch(
         std::string("RANK=") + rank +
         ", but WORLD_SIZE is not set: of how many processes? Start this one by torchrun, or unset RANK");
-  for (const Counts& counts : launchers) {
+  for (const LauncherVariables& counts : launchers) {
     const auto size = number_of(environment, counts.size);
     if (size && *size > 1) return launched_by(environment, counts, *size);
     if (size && environment("RANK")) return {};  // alone, whatever started its launcher

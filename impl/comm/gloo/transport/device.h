@@ -1,0 +1,2 @@
+#pragma once
+#include "impl/comm/gloo_types.hpp"
