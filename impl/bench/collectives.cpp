@@ -85,6 +85,7 @@ std::vector<BufferSize> buffer_sizes(Collective collective, const spec::Partitio
   if (most < 1) throw std::invalid_argument("no buffer of " + std::to_string(most_bytes) + " bytes");
   const std::int64_t embedding = partition.block_size(0), head = partition.block_size(last);
   std::vector<BufferSize> sizes;
+  sizes.reserve(mebibytes.size() + 3);
   for (const std::int64_t mebi : mebibytes)
     sizes.push_back({std::to_string(mebi) + " MiB", multiple_from((mebi << 20) / element, unit)});
   if (collective != Collective::all_to_all) {

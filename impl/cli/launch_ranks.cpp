@@ -134,6 +134,7 @@ class Ranks {
 
   void start(int number, int listener, const std::vector<std::string>& words) {
     std::vector<char*> pointers;
+    pointers.reserve(words.size() + 1);
     for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
     pointers.push_back(nullptr);
     setenv("LOCAL_RANK", std::to_string(number).c_str(), 1);

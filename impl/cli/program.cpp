@@ -30,6 +30,7 @@ constexpr std::size_t kMostOutput = 1 << 20;
 
 std::vector<char*> pointers(const std::vector<std::string>& command) {
   std::vector<char*> out;
+  out.reserve(command.size() + 1);
   for (const std::string& word : command) out.push_back(const_cast<char*>(word.c_str()));
   out.push_back(nullptr);
   return out;

@@ -177,6 +177,7 @@ class NcclCommunicator final : public Communicator {
       return 0;
     }
     std::vector<at::Tensor> tensors;
+    tensors.reserve(filled.size());
     for (const Message& message : filled) tensors.push_back(message.tensor);
     lane_.enter(tensors);
     ASSAY_NCCL_CHECK(exchange(filled));

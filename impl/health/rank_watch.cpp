@@ -139,7 +139,7 @@ RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Ver
   }
   const std::vector<std::string> texts = store_->get(keys);
   if (!texts[0].empty()) {
-    Verdict& verdict = news.verdict.emplace();
+    Verdict& verdict = news.verdict.emplace(Verdict{});
     std::istringstream words(texts[0]);
     words >> verdict.rank >> verdict.reported;
     std::getline(words >> std::ws, verdict.text, '\0');

@@ -10,6 +10,7 @@
 #include "spec/record/goodput.hpp"
 #include "spec/record/run.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 #include "spec/text/ranks.hpp"
 #include "spec/text/utf8.hpp"
 
