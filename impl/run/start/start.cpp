@@ -105,8 +105,9 @@ Start prepare(const Request& request, const Rank& rank) {
   });
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
-  start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
   start.memory = machine_memory(device, ranks);
+  start.room = room_of_every_rank(config, start.batch, device, start.memory, ranks);
+  start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout, start.room);
   refuse_together(
       ranks, [&] { refuse_what_cannot_fit(start.plan, config, start.model, start.batch, start.memory); });
   return start;
