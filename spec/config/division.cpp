@@ -81,7 +81,7 @@ struct Together {
     std::string set, with, without;
     for (const auto& [lever, value] : values) {
       const std::string number = std::to_string(value);
-      if (lever->of_ranks()) return "start " + number + " ranks" + with + without;
+      if (lever->of_ranks()) return "start " + ranks_text(value) + with + without;
       set += (set.empty() ? "set " : " and ") + lever->text(number);
       if (lever->of_ramp())
         without = " without batch.ramp";
@@ -97,8 +97,12 @@ void sort_and_thin(Numbers& values) {
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
+/// a b, or 0 where that is beyond every batch and number of ranks (batch_c1).
+std::int64_t product(std::int64_t a, std::int64_t b) { return a > (std::int64_t{1} << 31) / b ? 0 : a * b; }
+
 /// Adds the multiples of `unit` on both sides of `now`.
 void add_multiples(Numbers& values, std::int64_t now, std::int64_t unit) {
+  if (unit == 0) return;
   const std::int64_t below = now / unit * unit;
   if (below > 0) values.push_back(below);
   values.push_back(below + unit);
@@ -135,11 +139,11 @@ class Search {
   /// Also the sequences of a step, which change what is trained.
   void add_sequences() {
     const std::int64_t all = asked_.ranks.all, tensor = asked_.config.tensor_ranks,
-                       of_data = all % tensor == 0 ? all / tensor : all,
-                       micro = std::max<std::int64_t>(1, asked_.config.micro), now = asked_.config.sequences;
+                       of_data = all % tensor == 0 ? all / tensor : all, now = asked_.config.sequences,
+                       at_once = product(of_data, std::max<std::int64_t>(1, asked_.config.micro));
     Lever lever{"batch.sequences", now, {}, [](Asked& a, std::int64_t n) { a.config.sequences = n; }};
     for (const std::int64_t unit :
-         {all, of_data, of_data * micro, of_data * tensor, of_data * micro * tensor})
+         {all, of_data, at_once, product(of_data, tensor), product(at_once, tensor)})
       add_multiples(lever.values, now, unit);
     sort_and_thin(lever.values);
     levers_.insert(levers_.begin(), std::move(lever));
@@ -199,8 +203,10 @@ class Search {
     Numbers tensor = divisors(model_.heads), values;
     tensor.push_back(asked_.config.tensor_ranks);
     for (const std::int64_t data : divisors(asked_.config.sequences))
-      for (const std::int64_t each : tensor)
-        if (one_host || now.per_host == 0 || data * each % now.per_host == 0) values.push_back(data * each);
+      for (const std::int64_t each : tensor) {
+        const std::int64_t all = product(data, each);
+        if (all > 0 && (one_host || now.per_host == 0 || all % now.per_host == 0)) values.push_back(all);
+      }
     add("", now.all, std::move(values), [one_host, now](Asked& a, std::int64_t n) {
       a.ranks = {n, one_host ? n : now.per_host};
     });

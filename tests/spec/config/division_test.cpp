@@ -135,6 +135,15 @@ TEST(DivisionSpec, WhereNoChangeIsEnoughSeveralAreNamed) {
             "parallel.shard_ranks=2");
 }
 
+TEST(DivisionSpec, HugeNumbersAreRefusedToo) {
+  constexpr std::int64_t huge = 999'999'999'999;
+  RunConfig config = asked(huge, DataParallel::hybrid, huge);
+  config.micro = huge, config.expert_ranks = huge;
+  EXPECT_EQ(refusal(config, 7).rfind("config_c13: ", 0), 0u) << refusal(config, 7);
+  config = asked(1), config.sequences = huge;
+  EXPECT_EQ(refusal(config, 7).rfind("batch_c1: ", 0), 0u) << refusal(config, 7);
+}
+
 TEST(DivisionSpec, TheBatchNamesWhatTheRanksAllow) {
   EXPECT_EQ(
       refusal(asked(1, DataParallel::replicate, 0, 12), 8),
