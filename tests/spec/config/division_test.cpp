@@ -240,6 +240,7 @@ void follow(const tests::Change& change, RunConfig& config, RunRanks& ranks, std
 
 /// What starts a run, on paper.
 void start(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
+  RC_ASSERT(ranks.per_host == 0 || ranks.all % ranks.per_host == 0);
   check(config);
   check(config, model);
   const Division division = divide(config, model, ranks);
