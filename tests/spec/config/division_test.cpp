@@ -240,7 +240,8 @@ void follow(const tests::Change& change, RunConfig& config, RunRanks& ranks, std
 
 /// What starts a run, on paper.
 void start(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
-  RC_ASSERT(ranks.per_host == 0 || ranks.all % ranks.per_host == 0);
+  const bool whole_hosts = ranks.per_host == 0 || ranks.all % ranks.per_host == 0;
+  RC_ASSERT(whole_hosts);
   check(config);
   check(config, model);
   const Division division = divide(config, model, ranks);
