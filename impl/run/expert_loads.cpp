@@ -17,10 +17,12 @@ std::string shown(const Count& bytes) { return spec::bytes(bytes.to_int64()); }
 
 /// Settings that make a plan with more load fit, or the load less.
 std::string ways(const spec::memory::Plan& plan, const Count& room) {
-  return ways_out(plan, room) +
-         (plan.setting.capacity > 0 ? "; a smaller experts.capacity drops more of it"
-                                    : "; experts.capacity=1.25 drops what is above that") +
-         ", and a larger experts.balance keeps loads even";
+  std::string text = ways_out(plan, room);
+  if (plan.setting.capacity > 0)
+    text += "; a smaller experts.capacity drops more of it";
+  else if (plan.setting.linear.recipe == spec::quantise::Recipe::none)  // config_c44
+    text += "; experts.capacity=1.25 drops what is above that";
+  return text + "; a larger experts.balance keeps loads even";
 }
 }  // namespace
 
@@ -51,8 +53,8 @@ void ExpertLoads::arrived(std::int64_t layer, double load) {
                                        ": routing brings the experts of this rank up to " + times(of_pass_) +
                                        " (parallel.expert = " + std::to_string(setting.expert_ranks) +
                                        "): that takes " + shown(plan.peak) + " at the fullest moment, " +
-                                       plan.moment + ", and there is room for " + shown(room_) + "; " +
-                                       ways(plan, room_));
+                                       plan.moment + ", and there is room for " + shown(room) + "; " +
+                                       ways(plan, room));
 }
 
 std::optional<spec::record::Warning> ExpertLoads::warning() const {

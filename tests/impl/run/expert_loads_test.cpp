@@ -111,6 +111,13 @@ TEST(ExpertLoadsImpl, AWarningNamesWhatWouldHoldAnyRouting) {
   EXPECT_EQ(warning->code, "expert_load");
   EXPECT_NE(warning->text.find("2.00 times the mean rows"), std::string::npos) << warning->text;
   EXPECT_NE(warning->text.find("set batch.micro="), std::string::npos) << warning->text;
+  spec::RunConfig fp8 = olmoe();
+  EXPECT_NE(warning->text.find("experts.capacity"), std::string::npos) << warning->text;
+  fp8.linear = spec::quantise::Recipe::fp8_tensor;  // beside which a capacity is refused
+  const Count room_of_fp8 = peak_at(plan_of(fp8, {}).setting, 1.5);
+  const auto of_fp8 = ExpertLoads(plan_of(fp8, room_of_fp8), room_of_fp8).warning();
+  ASSERT_TRUE(of_fp8);
+  EXPECT_EQ(of_fp8->text.find("experts.capacity"), std::string::npos) << of_fp8->text;
   spec::RunConfig one = olmoe();
   one.expert_ranks = 1;
   EXPECT_FALSE(ExpertLoads(plan_of(one, room), room).warning());
