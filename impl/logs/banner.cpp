@@ -89,6 +89,14 @@ std::string column(const std::string& text, std::size_t width) {
   return out + std::string(width - characters.size(), ' ');
 }
 
+/// Up to which rows of experts the plan of the memory holds, where routing decides them.
+std::string loads(const spec::record::RunStart& start) {
+  if (!start.planned_load || !start.most_load) return "";
+  if (*start.planned_load >= *start.most_load) return ", whatever the routing";
+  return ", with up to " + spec::fixed(*start.planned_load, 2) +
+         " times the mean rows of experts (routing can bring " + spec::fixed(*start.most_load, 2) + ")";
+}
+
 std::string of_all(std::int64_t part, std::int64_t all) {
   std::string text = grouped(part) + " of " + grouped(all);
   if (all == 0) return text;
@@ -128,7 +136,7 @@ std::string banner(const RunStart& start, bool unicode) {
   out += row("hardware", hardware(start));
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
-                             (ranks_of(start) > 1 ? ", on each rank" : ""));
+                             (ranks_of(start) > 1 ? ", on each rank" : "") + loads(start));
   if (start.linear) out += row("linears", *start.linear);
   if (start.attention && start.deterministic)
     out += row("attention",

@@ -166,8 +166,11 @@ void Console::show_event(const WeightsFrom& weights) {
 /// The banner has told the plan: only a measurement is news.
 void Console::show_event(const Memory& memory) {
   if (!memory.measured_bytes) return;
-  message("memory of " + memory.device + " at step " + std::to_string(memory.step) + ": planned " +
-          spec::bytes(memory.planned_bytes) + ", measured " + spec::bytes(*memory.measured_bytes));
+  message(
+      "memory of " + memory.device + " at step " + std::to_string(memory.step) + ": planned " +
+      spec::bytes(memory.planned_bytes) + (memory.load ? " at most" : "") + ", measured " +
+      spec::bytes(*memory.measured_bytes) +
+      (memory.load ? " with up to " + spec::fixed(*memory.load, 2) + " times the mean rows of experts" : ""));
 }
 
 void Console::show_event(const Samples& samples) {

@@ -67,6 +67,10 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_choices(const Routing& routing) 
   visits.sent = column(counts[0], 0);
   visits.received = column(counts[1], 0);
   visits.rows = sum_of(column(counts[1], 1));
+  if (context_.arrival && *context_.arrival)
+    (*context_.arrival)(
+        model().sparse_before(block_ - 1),
+        static_cast<double>(visits.rows) / static_cast<double>(routing.choice.experts.numel()));
   visits.by_rank.slots = visits.by_rank.slots.narrow(0, 0, sum_of(visits.sent));
   return begin_rows(*context_.experts, std::exchange(visits.packed, {}), visits.sent, visits.received);
 }

@@ -37,6 +37,7 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .observer = observer_,
           .tensor = tensor_,
           .experts = experts_,
+          .arrival = &arrival_,
           .chunk_logits = chunk_logits_};
 }
 

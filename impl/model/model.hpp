@@ -58,6 +58,9 @@ class Model {
   /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
   void observe(OpObserver* observer) { observer_ = observer; }
 
+  /// Every layer's rows from here on are told to `hook` (tensor_ops.hpp).
+  void on_arrival(ArrivalHook hook) { arrival_ = std::move(hook); }
+
   /// Chunks of the head hold at most so many logits from here on.
   void limit_chunks(std::int64_t logits) { chunk_logits_ = logits; }
 
@@ -74,6 +77,7 @@ class Model {
   const TensorParallel tensor_;
   Communicator* const experts_;
   OpObserver* observer_ = nullptr;
+  ArrivalHook arrival_;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
   at::Device device_;
 };

@@ -58,6 +58,10 @@ class OpObserver {
   virtual void op(std::initializer_list<at::Tensor> overwritten, const std::function<void()>& call) = 0;
 };
 
+/// Called when the host knows how many rows come to this rank's experts, before they have memory: the sparse
+/// layer, from 0, and the rows over their mean. What it throws ends the pass.
+using ArrivalHook = std::function<void(std::int64_t layer, double load)>;
+
 class TensorOps {
  public:
   using Tensor = at::Tensor;
@@ -149,6 +153,7 @@ class TensorOps {
     OpObserver* observer = nullptr;
     TensorParallel tensor = {};
     Communicator* experts = nullptr;                        ///< the ranks of an expert group; null: one rank
+    const ArrivalHook* arrival = nullptr;                   ///< of several expert ranks
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
     /// Of the batch's texts, whose earlier tokens attention sees as well; null: the batch is all there is.
     KeyValueCache* cache = nullptr;

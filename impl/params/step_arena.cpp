@@ -10,7 +10,7 @@
 
 namespace assay::impl {
 
-void reserve_step_arena(at::Device device, std::int64_t size) {
+void reserve_step_arena(at::Device device, std::int64_t size, std::int64_t least) {
   if (!device.is_cuda() || size <= 0) return;
   const c10::cuda::CUDAGuard guard(device);
   // What the cache holds in smaller pieces would stay beside the arena, unused.
@@ -18,6 +18,7 @@ void reserve_step_arena(at::Device device, std::int64_t size) {
   try {
     at::empty({size}, at::TensorOptions(device).dtype(at::kByte));
   } catch (const c10::OutOfMemoryError&) {
+    if (least < size) return reserve_step_arena(device, least, least);
     std::size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     throw UserError(

@@ -120,6 +120,8 @@ std::string planned_memory(const Run& run) {
   if (!run.memory) return run.start.planned_memory_bytes ? spec::bytes(*run.start.planned_memory_bytes) : "–";
   const Memory& memory = *run.memory;
   std::string text = spec::bytes(memory.planned_bytes) + " at " + memory.moment;
+  if (run.start.planned_load)
+    text += ", with up to " + spec::fixed(*run.start.planned_load, 2) + " times the mean rows of experts";
   if (memory.measured_bytes) text += ", measured " + spec::bytes(*memory.measured_bytes);
   return text;
 }

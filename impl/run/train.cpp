@@ -152,8 +152,10 @@ class Run {
       pins_.emplace(algorithms_here(device_, log_.start().attention.value_or("")), cuda::gemm_pins(),
                     communicator_);
     if (pins_) warn_of_algorithms(pins_->begin(start_.resume ? start_.resume->path : ""));
+    loads_.emplace(start_.plan, start_.room, [this] { return room_now(device_); });
+    log_.warn(loads_->warning());
     trainer_.emplace(start_.numerics.config, start_.model, start_.batch, device_, start_.source,
-                     communicator_);
+                     communicator_, &*loads_);
     trainer_->report_to(row_);
     Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
     saving.on_piece([this] { row_.tick(); });
@@ -387,8 +389,8 @@ class Run {
   }
 
   void say_memory(std::int64_t step) {
-    const auto event =
-        memory_event(start_.plan, step, device_, device_memory(device_), device_peak_bytes(device_));
+    const auto event = memory_event(start_.plan, step, device_, device_memory(device_),
+                                    device_peak_bytes(device_), loads_->largest());
     log_.say(event);
     log_.warn(memory_plan_warning(event));
   }
@@ -471,6 +473,7 @@ class Run {
   const Rank& rank_;
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
+  std::optional<ExpertLoads> loads_;
   std::optional<Trainer> trainer_;
   std::optional<Profiling> profiling_;
   std::optional<Profile> profile_;                  ///< that was not told yet

@@ -72,7 +72,7 @@ spec::Schedule schedule_of(const spec::RunConfig& config) {
 
 Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
                  at::Device device, std::shared_ptr<const data::SampleSource> source,
-                 Communicator& communicator)
+                 Communicator& communicator, ExpertLoads* loads)
     : config_(config),
       model_spec_(model),
       rank_model_(spec::tensor_model(model, config.tensor_ranks)),
@@ -96,13 +96,23 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
              {.ranks = config.tensor_ranks > 1 ? &groups_.tensor() : nullptr, .vocab = model.vocab},
              &groups_.expert()),
       clock_(device),
-      executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_) {
+      executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_),
+      loads_(loads) {
+  if (loads_) model_.on_arrival([this](std::int64_t layer, double load) { loads_->arrived(layer, load); });
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
   if (config.cuda_graph && !not_captured_)
     executor_.capture_with(make_cuda_graphs(device));  // whose memory is a pool of its own
   else if (device.is_cuda())
-    reserve_step_arena(device, memory_plan(config, model, batch, device, groups_.layout()).peak.to_int64() -
-                                   device_allocated_bytes(device));
+    reserve_memory(loads_ ? loads_->plan() : memory_plan(config, model, batch, device, groups_.layout()));
+}
+
+/// Of uneven loads as much as there is; of equal ones all.
+void Trainer::reserve_memory(const spec::memory::Plan& plan) {
+  spec::memory::Setting equal = plan.setting;
+  equal.load = std::min(equal.load, 1.0);
+  const std::int64_t there = device_allocated_bytes(device_);
+  reserve_step_arena(device_, plan.peak.to_int64() - there,
+                     spec::memory::plan(equal).peak.to_int64() - there);
 }
 
 void Trainer::report_to(Row& row) {
@@ -228,6 +238,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
 
 std::optional<ValidationLoss> Trainer::validate(const data::ValidationSet& set,
                                                 const std::function<bool()>& stop_requested) {
+  if (loads_) loads_->begin(ExpertLoads::Pass::validation, step_);
   return validation_loss(model_, set, groups_, device_, [&] {
     if (row_) row_->tick();
     const at::Tensor asked = at::full({1}, stop_requested() ? 1 : 0, at::kLong);
@@ -250,6 +261,7 @@ std::vector<StepReport::Source> Trainer::sources_of(const Agreed& agreed) const 
 }
 
 void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
+  if (loads_) loads_->begin(ExpertLoads::Pass::step, step_ + 1);
   try {
     report.result = run_and_count(input);
     report.executed_flops = executed_flops_.value();

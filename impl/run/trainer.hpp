@@ -11,6 +11,7 @@
 #include "impl/health/rank_row.hpp"
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/make_parameters.hpp"
+#include "impl/run/expert_loads.hpp"
 #include "impl/run/validation.hpp"
 #include "impl/step/device_staging.hpp"
 #include "impl/step/executor.hpp"
@@ -48,10 +49,12 @@ struct StepReport {
 class Trainer {
  public:
   /// `config`: settled on a GPU (impl/run/start/numerics.hpp), so that every step's attention is what is
-  /// planned and what the first step's FLOPs are counted with. Allocates everything; weights are zero until
-  /// `initialise` or a checkpoint fills `buffers()`.
+  /// planned and what the first step's FLOPs are counted with. `loads`: the plan, and what rows of experts
+  /// are held to; lives longer; null: the plan of equal loads, and any rows. Allocates everything; weights
+  /// are zero until `initialise` or a checkpoint fills `buffers()`.
   Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-          at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator);
+          at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator,
+          ExpertLoads* loads = nullptr);
 
   /// Steps and their phases are told to `progress`, which lives longer.
   void report_to(Row& row);
@@ -87,6 +90,7 @@ class Trainer {
   /// For other work between steps; what of them was captured is dropped, and its memory free.
   Model& model() {
     executor_.forget_captured();
+    if (loads_) loads_->begin(ExpertLoads::Pass::few_tokens, step_);
     return model_;
   }
   /// What became of compute.cuda_graph since the last call, one line each.
@@ -110,6 +114,7 @@ class Trainer {
   /// or one has none.
   std::optional<Agreed> agree(const data::StepBatches& batches, const Asked& asked);
   void act_on(std::int64_t micro_batches);
+  void reserve_memory(const spec::memory::Plan& plan);
   std::int64_t tokens_before(std::int64_t step) const;
   std::vector<StepReport::Source> sources_of(const Agreed& agreed) const;
   /// The executor's step, or that it was skipped.
@@ -143,6 +148,7 @@ class Trainer {
   std::int64_t step_ = 0, skipped_ = 0;
   std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
   Row* row_ = nullptr;
+  ExpertLoads* const loads_;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
 };
 

@@ -58,8 +58,10 @@ std::optional<Warning> memory_plan_warning(const spec::record::Memory& memory) {
   const double off =
       static_cast<double>(*memory.measured_bytes) / static_cast<double>(memory.planned_bytes) - 1;
   if (std::abs(off) <= most_off) return {};
-  // A validation or sampling that takes more than a step has not come yet.
-  const bool later = memory.moment.starts_with("validation, ") || memory.moment.starts_with("sampling, ");
+  // A validation or sampling that takes more than a step has not come yet, nor have the largest loads of
+  // expert ranks.
+  const bool later =
+      memory.load || memory.moment.starts_with("validation, ") || memory.moment.starts_with("sampling, ");
   if (later && off < 0) return {};
   return Warning{.step = memory.step,
                  .code = "memory_plan",

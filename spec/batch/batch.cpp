@@ -11,17 +11,15 @@ namespace {
 
 [[noreturn]] void refuse(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
   const std::int64_t sequences_at_once = micro * ranks;
-  std::string message = "batch.sequences = " + std::to_string(sequences) +
-                        " is not a multiple of batch.micro = " + std::to_string(micro) + " times " +
-                        std::to_string(ranks) + " data-parallel rank" + (ranks == 1 ? "" : "s") + " = " +
-                        std::to_string(sequences_at_once) + ": set batch.sequences to " +
-                        nearest_multiples(sequences, sequences_at_once);
-  if (sequences % ranks == 0)
-    message += ", or batch.micro to " + nearest_divisors(sequences / ranks, micro);
-  else
-    message += " (no batch.micro fits: " + std::to_string(sequences) + " is not a multiple of " +
-               std::to_string(ranks) + " ranks)";
-  throw UserError(ExitCode::usage, message);
+  const std::string reason = "batch.sequences = " + std::to_string(sequences) +
+                             " is not a multiple of batch.micro = " + std::to_string(micro) + " times " +
+                             std::to_string(ranks) + " data-parallel rank" + (ranks == 1 ? "" : "s") + " = " +
+                             std::to_string(sequences_at_once);
+  throw BatchError(reason, "set batch.sequences to " + nearest_multiples(sequences, sequences_at_once) +
+                               (sequences % ranks == 0
+                                    ? ", or batch.micro to " + nearest_divisors(sequences / ranks, micro)
+                                    : " (no batch.micro fits: " + std::to_string(sequences) +
+                                          " is not a multiple of " + std::to_string(ranks) + " ranks)"));
 }
 
 }  // namespace
@@ -36,10 +34,9 @@ Batch batch_of(std::int64_t sequences, std::int64_t micro, std::int64_t ranks) {
                    ", ranks=" + std::to_string(ranks);
           });
   if (micro == 0 && sequences % ranks != 0)
-    throw UserError(ExitCode::usage, "batch.sequences = " + std::to_string(sequences) +
-                                         " is not a multiple of " + std::to_string(ranks) +
-                                         " data-parallel ranks: set batch.sequences to " +
-                                         nearest_multiples(sequences, ranks));
+    throw BatchError("batch.sequences = " + std::to_string(sequences) + " is not a multiple of " +
+                         std::to_string(ranks) + " data-parallel ranks",
+                     "set batch.sequences to " + nearest_multiples(sequences, ranks));
   if (micro == 0) micro = sequences / ranks;
   if (sequences % (micro * ranks) != 0) refuse(sequences, micro, ranks);
   return {

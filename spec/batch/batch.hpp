@@ -1,8 +1,11 @@
 #pragma once
 // The batch of one optimizer step, stated once, globally. Rules and example: spec/batch/batch.md.
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "spec/count.hpp"
+#include "spec/error.hpp"
 
 namespace assay::spec {
 
@@ -19,9 +22,17 @@ struct Batch {
   bool operator==(const Batch&) const = default;
 };
 
+/// Sequences that ranks and micro-batches do not divide. `reason`: the message without the nearest that they
+/// do.
+struct BatchError : UserError {
+  BatchError(std::string reason_, const std::string& advice)
+      : UserError(ExitCode::usage, reason_ + ": " + advice), reason(std::move(reason_)) {}
+  std::string reason;
+};
+
 /// The batch of `sequences` in micro-batches of `micro` on `ranks` data-parallel ranks. micro = 0 stands for
 /// sequences / ranks, one micro-batch. Errors: SpecError batch_c1 (an argument out of range);
-/// UserError(usage) when micro * ranks does not divide sequences: the message names the nearest values of
+/// BatchError when micro * ranks does not divide sequences: the message names the nearest values of
 /// sequences, and of micro, that do.
 Batch batch_of(std::int64_t sequences, std::int64_t micro, std::int64_t ranks);
 

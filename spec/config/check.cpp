@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "spec/batch/nearest_batch.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/model/trainable.hpp"
@@ -16,15 +15,6 @@
 
 namespace assay::spec {
 namespace {
-
-void check_batch(const RunConfig& config) {
-  // config_c2
-  require(config.micro == 0 || config.sequences % config.micro == 0, "config_c2", [&] {
-    return "batch.micro = " + std::to_string(config.micro) +
-           " does not divide batch.sequences = " + std::to_string(config.sequences) +
-           ": set batch.micro to " + nearest_divisors(config.sequences, config.micro);
-  });
-}
 
 std::vector<std::int64_t> weights_of(const RunConfig& config) {
   std::vector<std::int64_t> weights;
@@ -190,7 +180,6 @@ LinearPrecision linear_precision(const RunConfig& config, const ModelSpec& model
 void check(const RunConfig& config) {
   RunConfig scratch = config;
   for (const Key& key : keys()) key.set(scratch, key.get(config));  // config_c1
-  check_batch(config);
   check_mixture(config);
   check_validation(config);
   check_schedule(config);

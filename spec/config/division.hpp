@@ -20,10 +20,18 @@ struct Division {
   Layout layout;
 };
 
-/// Errors: those of batch_of; SpecError config_c13, config_c14, data_layout_c2, _c3, placement_c2..c14, whose
-/// message also names the numbers of ranks of each kind, and the nearest settings that hold all of these
-/// constraints together.
+/// Errors: UserError(usage) of batch_of; SpecError config_c13, config_c14, data_layout_c2, _c3,
+/// placement_c2..c14, whose message also says the numbers of ranks of each kind. Each names the nearest ways
+/// out: one setting changed, or another number of ranks, where that is enough, else the fewest changes
+/// together. What is named passes this function, check(config) and check_stages as it stands.
 Division divide(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks);
+
+/// Every stage of batch.ramp is of whole micro-batches. Domain: divide holds. Errors: UserError(usage) with
+/// ways out as of divide.
+void check_stages(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks);
+
+/// Whether check(config), divide and check_stages hold.
+bool divides(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks);
 
 /// The layout alone. Errors: SpecError config_c13, config_c14, data_layout_c2, _c3; what is wrong, no more.
 Layout layout_on(const RunConfig& config, const RunRanks& ranks);

@@ -153,14 +153,18 @@ inline bool has_documents(const RunConfig& config) {
 /// Whether the run has a validation set.
 inline bool validates(const RunConfig& config) { return config.eval_share > 0 || !config.eval_paths.empty(); }
 
+/// Sequences that divide those of a step, of every stage of a ramp.
+inline std::int64_t common_sequences(const RunConfig& config) {
+  std::int64_t common = config.sequences;
+  for (const RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
+  return common;
+}
+
 /// Sequences of one micro-batch, per rank: config.micro or, when that is 0, sequences / ranks (no
 /// accumulation), at least 1; with a ramp the largest that divides every stage, too. Whether it divides is
 /// the business of spec/batch.
 inline std::int64_t micro_sequences(const RunConfig& config, std::int64_t ranks) {
-  if (config.micro > 0) return config.micro;
-  std::int64_t common = config.sequences;
-  for (const RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
-  return std::max<std::int64_t>(1, common / ranks);
+  return config.micro > 0 ? config.micro : std::max<std::int64_t>(1, common_sequences(config) / ranks);
 }
 
 /// Of the block linears of a run. A choice that is still automatic counts as `use`. Errors: SpecError

@@ -17,6 +17,15 @@ Count peak_of(const Setting& setting) {
   return ledger.peak();
 }
 
+bool quantises(const Setting& setting, std::int64_t tokens) {
+  try {
+    check(setting.linear, setting.model, tokens);
+    return true;
+  } catch (const SpecError&) {
+    return false;
+  }
+}
+
 /// The largest micro-batch below the asked one that fits with `recompute`. A smaller one never needs more.
 std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Count& capacity) {
   const std::int64_t sequences = setting.micro * setting.micro_batches;
@@ -28,8 +37,7 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
   };
   std::vector<std::int64_t> candidates = divisors(sequences);
   std::erase_if(candidates, [&, asked = setting.micro](std::int64_t micro) {
-    return micro >= asked ||
-           !tensor_ranks_divide(setting.model, micro, setting.sequence_length, setting.tensor_ranks);
+    return micro >= asked || !micro_holds(setting, micro);
   });
   const auto beyond = std::partition_point(candidates.begin(), candidates.end(),
                                            [&](std::int64_t micro) { return peak(micro) <= capacity; });
@@ -38,6 +46,11 @@ std::optional<Way> largest_micro(Setting setting, Recompute recompute, const Cou
 }
 
 }  // namespace
+
+bool micro_holds(const Setting& setting, std::int64_t micro) {
+  return tensor_ranks_divide(setting.model, micro, setting.sequence_length, setting.tensor_ranks) &&
+         setting.common_sequences % micro == 0 && quantises(setting, micro * setting.sequence_length);
+}
 
 /// The most entries that the sum of a block's shared gradients takes: this rank's, and those of all holders.
 std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout) {
@@ -88,7 +101,8 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
                   ? data::validation_batch(config.sequence_length, config.eval_sequences, token_unit(config))
                   : 0,
           .captured = machine == Machine::cuda && config.cuda_graph && batch.ranks * config.tensor_ranks == 1,
-          .sampled = config.data_paths.empty() ? config.sample_sentences : 0};
+          .sampled = config.data_paths.empty() ? config.sample_sentences : 0,
+          .common_sequences = common_sequences(config) / batch.ranks};
 }
 
 Plan plan(const Setting& setting) {

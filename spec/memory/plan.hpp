@@ -46,8 +46,12 @@ struct Fit {
   std::optional<Way> both;           ///< the largest micro-batch under any recompute setting
 };
 
-/// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same, whose
-/// tokens tensor_ranks divides. Errors: as walk.
+/// Whether a run of `setting` may have micro-batches of `micro` sequences, which divide those of a step:
+/// tensor ranks, stages of a ramp and FP8 take them.
+bool micro_holds(const Setting& setting, std::int64_t micro);
+
+/// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same, for
+/// which micro_holds. Errors: as walk.
 Fit fit(const Setting& setting, const Count& capacity);
 
 }  // namespace assay::spec::memory

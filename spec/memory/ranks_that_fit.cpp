@@ -15,14 +15,14 @@ std::optional<Setting> divided_setting(const Setting& asked, const ModelSpec& mo
                                        std::int64_t tensor_ranks) {
   const std::int64_t sequences = asked.micro * asked.micro_batches * asked.layout.ranks / layout.ranks;
   Setting other = asked;
-  other.micro = 0;
-  for (const std::int64_t micro : divisors(sequences))
-    if (micro <= asked.micro && tensor_ranks_divide(model, micro, asked.sequence_length, tensor_ranks))
-      other.micro = micro;
-  if (other.micro == 0) return {};
-  other.micro_batches = sequences / other.micro;
   other.model = tensor_model(model, tensor_ranks);
   other.tensor_ranks = tensor_ranks, other.layout = layout;
+  other.common_sequences = asked.common_sequences * asked.layout.ranks / layout.ranks;
+  other.micro = 0;
+  for (const std::int64_t micro : divisors(sequences))
+    if (micro <= asked.micro && micro_holds(other, micro)) other.micro = micro;
+  if (other.micro == 0) return {};
+  other.micro_batches = sequences / other.micro;
   other.shared_gradients = shared_gradients(model, tensor_ranks, layout);
   return other;
 }

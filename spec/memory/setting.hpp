@@ -1,6 +1,7 @@
 #pragma once
 // What the memory of a training run depends on. (spec/memory/plan.md)
 #include <cstdint>
+#include <vector>
 
 #include "spec/memory/head.hpp"
 #include "spec/memory/recompute.hpp"
@@ -57,6 +58,12 @@ struct Setting {
   std::int64_t validation_batch = 0;        ///< sequences of a forward pass of validation; 0: none is run
   bool captured = false;                    ///< steps are captured: their memory stays theirs between them
   std::int64_t sampled = 0;                 ///< sentences that are sampled at the end
+  std::int64_t common_sequences =
+      0;  ///< of a rank in every stage of a ramp: micro-batches divide them; 0: any do
+  /// Of several expert ranks: rows that this rank's experts get in a layer over their mean, N A. Routing
+  /// brings at most most_load (spec/memory/expert_load.hpp). A rank whose layers get less takes less.
+  double load = 1;
+  std::vector<double> layer_loads = {};  ///< of a micro-batch's sparse layers, where known; empty: `load`
 };
 
 }  // namespace assay::spec::memory

@@ -14,6 +14,10 @@ constexpr const char* sliding_layer = "sliding_attention";
 /// Which layers have a window of attention.
 enum class Windowed { none, some, all };
 
+bool is_qwen(Family family) {
+  return family == Family::qwen2 || family == Family::qwen3 || family == Family::qwen3_moe;
+}
+
 /// Of a Qwen2 or Qwen3 that uses its window.
 Windowed windowed_layers_of_qwen(const Fields& fields, const ModelSpec& model) {
   std::int64_t windowed = std::max<std::int64_t>(model.layers - fields.integer("max_window_layers", 28), 0);
@@ -28,23 +32,24 @@ Windowed windowed_layers_of_qwen(const Fields& fields, const ModelSpec& model) {
 Windowed windowed_layers(const Fields& fields, const ModelSpec& model) {
   const Family family = model.family;
   if (is_mistral(fields) || family == Family::mixtral) return Windowed::all;
-  const bool qwen = family == Family::qwen2 || family == Family::qwen3 || family == Family::qwen3_moe;
+  const bool qwen = is_qwen(family);
   // Qwen files keep a window size beside use_sliding_window = false.
   if (!fields.flag("use_sliding_window", !qwen && fields.find("sliding_window"))) return Windowed::none;
-  if (!qwen || !fields.find("sliding_window")) return Windowed::some;
+  if (!qwen) return Windowed::some;
+  if (!fields.find("sliding_window") && fields.has("sliding_window")) return Windowed::none;
   return family == Family::qwen3_moe ? Windowed::all : windowed_layers_of_qwen(fields, model);
 }
 }  // namespace
 
 void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int64_t> longest,
                  std::vector<std::string>& named) {
-  constexpr std::int64_t of_mistral = 4096;
+  constexpr std::int64_t usual = 4096;  // of the classes of Mistral and the Qwens
   const Windowed layers = windowed_layers(fields, model);
   if (layers == Windowed::none) return;
   const bool stated = fields.find("sliding_window").has_value(),
-             missing = is_mistral(fields) && !fields.has("sliding_window");
+             missing = (is_mistral(fields) || is_qwen(model.family)) && !fields.has("sliding_window");
   if (layers == Windowed::all && !stated && !missing) return;
-  const std::int64_t window = stated ? fields.integer("sliding_window") : missing ? of_mistral : 0;
+  const std::int64_t window = stated ? fields.integer("sliding_window") : missing ? usual : 0;
   if (stated && window < 1)
     fields.refuse("\"sliding_window\" = " + std::to_string(window) + " must be at least 1, or null for none");
   if (layers == Windowed::all) {

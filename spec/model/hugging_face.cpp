@@ -134,6 +134,7 @@ std::int64_t width_per_head(const Fields& fields, const ModelSpec& model) {
 std::int64_t usual_key_value_heads(const Fields& fields, const ModelSpec& model) {
   if (fields.has("num_key_value_heads")) return model.heads;
   if (model.family == Family::mixtral || is_mistral(fields)) return 8;
+  if (model.family == Family::qwen2 || model.family == Family::qwen3) return 32;
   return model.family == Family::qwen3_moe ? 4 : model.heads;
 }
 
@@ -220,7 +221,7 @@ void read_experts(const Fields& fields, ModelSpec& model) {
          {std::pair("scoring_func", "sigmoid"), std::pair("topk_method", "noaux_tc")})
       if (const std::string given = fields.word(key, only); given != only)
         fields.refuse(quote(key) + " " + quote(given) + not_in_spec + "; it must be " + quote(only));
-    const std::int64_t shared = fields.integer("n_shared_experts", 0), most = std::int64_t{1} << 31;
+    const std::int64_t shared = fields.integer("n_shared_experts", 1), most = std::int64_t{1} << 31;
     if (shared < 0 || shared >= most || experts.width < 0 || experts.width >= most)
       fields.refuse("\"n_shared_experts\" and \"moe_intermediate_size\" must lie in [0, 2^31)");
     experts.shared_width = shared * experts.width;

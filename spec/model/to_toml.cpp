@@ -1,19 +1,12 @@
 // Writes the TOML form of a model: what spec/model/model_toml.cpp reads.
-#include <charconv>
-
 #include "spec/model/fields.hpp"
+#include "spec/text/json.hpp"
 
 namespace assay::spec {
 
 namespace {
 
-/// Shortest text that reads back as the same double, always with a point or an exponent (TOML's float).
-std::string toml(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
+std::string toml(double value) { return json_real(value); }  // TOML's float
 
 std::string toml(const std::string& text) {
   std::string out = "\"";

@@ -52,9 +52,8 @@ void check_tensor_ranks(const ModelSpec& m, std::int64_t t, std::int64_t tokens)
            "tensor rank holds only its part";
   });
   // placement_c20
-  require(!m.latent, "placement_c20", [&] {
-    return degree() + ": latent attention is not split over tensor ranks; set parallel.tensor = 1";
-  });
+  require(!m.latent, "placement_c20",
+          [&] { return degree() + ": latent attention is not split over tensor ranks"; });
 }
 
 ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {

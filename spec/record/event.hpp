@@ -89,7 +89,10 @@ struct RunStart {
   std::int64_t steps = 0;
   std::optional<ExpectedLoss> expected_first_loss;
   std::optional<std::int64_t>
-      planned_memory_bytes;              ///< peak of a step on one device (spec/memory/plan.md) [B]
+      planned_memory_bytes;  ///< peak of a step on one device (spec/memory/plan.md) [B]
+  /// Of several expert ranks: rows that a rank's experts get over their mean, up to which that holds, and the
+  /// most that routing can bring.
+  std::optional<double> planned_load = {}, most_load = {};
   std::optional<std::string> attention;  ///< the kernel that computes it: "loops", "math", "cudnn", "flash"
   std::optional<std::int64_t> tensor_ranks;  ///< of which each data rank is made, where several
   std::optional<std::int64_t> expert_ranks;  ///< that hold the experts between them, where several
@@ -229,7 +232,8 @@ struct Memory {
   std::int64_t state_bytes = 0;                ///< of these, there for the whole run [B]
   std::string moment;                          ///< of the peak
   std::optional<std::int64_t> measured_bytes;  ///< peak of the GPU's tensors; absent on the CPU [B]
-  std::vector<PlannedTensors> tensors;         ///< they add up to planned_bytes
+  std::optional<double> load = {};  ///< the largest of rank 0's experts so far, where several ranks hold them
+  std::vector<PlannedTensors> tensors;  ///< they add up to planned_bytes
   bool operator==(const Memory&) const = default;
 };
 

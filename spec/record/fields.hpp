@@ -107,6 +107,8 @@ void fields(Is<RunStart> auto& start, auto&& field) {
   field("steps", start.steps);
   field("expected_first_loss", start.expected_first_loss);
   field("planned_memory_bytes", start.planned_memory_bytes);
+  field("planned_load", start.planned_load);
+  field("most_load", start.most_load);
   field("attention", start.attention);
   field("tensor_ranks", start.tensor_ranks);
   field("expert_ranks", start.expert_ranks);
@@ -213,6 +215,7 @@ void fields(Is<Memory> auto& memory, auto&& field) {
   field("state_bytes", memory.state_bytes);
   field("moment", memory.moment);
   field("measured_bytes", memory.measured_bytes);
+  field("load", memory.load);
   field("tensors", memory.tensors);
 }
 

@@ -139,4 +139,9 @@ std::string json_number(double number) {
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
 
+std::string json_real(double number) {
+  const std::string text = json_number(number);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+
 }  // namespace assay::spec

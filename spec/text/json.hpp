@@ -32,4 +32,7 @@ std::string json_string(std::string_view text);
 /// "inf" or "-inf", with the quotes.
 std::string json_number(double number);
 
+/// The same with a point or an exponent, 1.0: for readers that tell reals from integers.
+std::string json_real(double number);
+
 }  // namespace assay::spec

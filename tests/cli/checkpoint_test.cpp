@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "spec/error.hpp"
+#include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 #include "spec/text/json.hpp"
-#include "tests/cli/built_program.hpp"
+#include "tests/cli/golden_python.hpp"
 #include "tests/support/scratch.hpp"
 #include "tests/support/weight_folders.hpp"
 
@@ -158,40 +158,62 @@ TEST_F(WeightsProgram, ANameAloneMeansTheShape) {
   EXPECT_TRUE(run.start.expected_first_loss);
 }
 
-/// What is exported loads in transformers with no missing or unexpected key, and gives the same logits.
+/// Models of every class with reals that are whole, and a window as long as the context.
+std::vector<spec::ModelSpec> exported_models() {
+  std::vector<spec::ModelSpec> models;
+  for (const std::string folder : {"llama_f32_sharded", "mistral", "qwen2", "qwen3", "mixtral",
+                                   "qwen3_moe_stacks", "olmoe", "deepseek_v3"}) {
+    spec::ModelSpec& m = models.emplace_back(spec::find_model(weight_folder(folder)));
+    m.name = folder, m.norm_eps = 1, m.init_std = 1, m.rope_theta = 100;
+    if (m.rope_scaling) m.rope_scaling->factor = 4;
+    if (m.latent) m.experts->scaling_factor = 1;
+  }
+  spec::ModelSpec& window = models.emplace_back(models.front());
+  window.name = "as_long_as_the_context", window.window = window.context;
+  spec::ModelSpec& width =
+      models.emplace_back(models.front());  // 4 heads: a Llama that transformers calls a Mistral
+  width.name = "odd_width", width.width += 1;
+  return models;
+}
+
+/// What is exported loads in transformers with no missing or unexpected key, and gives the same loss.
 TEST_F(WeightsProgram, ExportsWhatTransformersLoads) {
-  for (const char* name : {"qwen3", "mixtral"}) {
+  std::string folders;
+  const auto trains_and_exports = [&](const std::string& name, const std::string& from,
+                                      const std::string& more) {
     SCOPED_TRACE(name);
-    const std::string run = at(std::string(name) + "-run"), out = at(std::string(name) + "-out");
-    const Outcome trained =
-        train(std::string(name) + "-run", "compute.dtype=f64 model.weights=" + weight_folder(name));
+    const std::string run = at(name + "-run"), out = at(name + "-out");
+    const Outcome trained = train(name + "-run", "compute.dtype=f64 " + from);
     ASSERT_EQ(trained.code, 0) << trained.messages;
     const Outcome exported =
         assay({"checkpoint", "export", run, out, "--dtype", "fp64", "--shard-bytes", "4000"});
     ASSERT_EQ(exported.code, 0) << exported.messages;
     EXPECT_NE(exported.output.find("1 files of " + scratch.path().string()), std::string::npos)
         << exported.output;
-    for (const char* file :
-         {"config.json", "generation_config.json", "tokenizer.json", "model.safetensors.index.json"})
+    for (const char* file : {"config.json", "generation_config.json", "tokenizer.json"})
       EXPECT_TRUE(fs::exists(out + "/" + file)) << file;
-    EXPECT_EQ(assay({"checkpoint", "verify", out}).code, 0);
     // One step reads all 66 samples of the file, in whatever order: its loss is the mean over the file.
-    const Outcome again =
-        train(std::string(name) + "-again", "compute.dtype=f64 batch.sequences=66 model.weights=" + out);
+    const Outcome again = train(name + "-again",
+                                "compute.dtype=f64 batch.sequences=66 train.steps=1 "
+                                "schedule.warmup_steps=0 schedule.decay_steps=0 " +
+                                    more + "model.weights=" + out);
     ASSERT_EQ(again.code, 0) << again.messages;
-    const auto first =
-        spec::record::assemble(spec::record::read_events(at(std::string(name) + "-again"))).steps.at(0);
-
-    const char* python = std::getenv("ASSAY_GOLDEN_PYTHON");
-    const std::string interpreter = python ? python : tests::source_dir() + "/.toolchain/golden/bin/python3";
-    if (shell(interpreter + " -c 'import transformers'").code != 0)
-      GTEST_SKIP() << "transformers is not installed (ci/setup --golden, or ASSAY_GOLDEN_PYTHON)";
-    const Outcome loaded =
-        shell(interpreter + " " + tests::source_dir() + "/tests/cli/load_in_transformers.py " + out + " " +
-                  at("tokens.bin") + " 6 " + spec::json_number(first.loss),
-              120);
-    EXPECT_EQ(loaded.code, 0) << loaded.messages;
+    const auto first = spec::record::assemble(spec::record::read_events(at(name + "-again"))).steps.at(0);
+    folders += " " + out + " " + spec::json_number(first.loss);
+  };
+  for (const char* name : {"qwen3", "mixtral"})
+    trains_and_exports(name, "model.weights=" + weight_folder(name), "");
+  EXPECT_TRUE(fs::exists(at("qwen3-out") + "/model.safetensors.index.json"));
+  EXPECT_EQ(assay({"checkpoint", "verify", at("qwen3-out")}).code, 0);
+  for (const spec::ModelSpec& model : exported_models()) {
+    std::ofstream(at(model.name + ".toml")) << spec::to_toml(model);
+    trains_and_exports(model.name + "-whole", "model.name=" + at(model.name + ".toml"), "");
   }
+  if (const std::string reason = tests::lacks_package("transformers"); !reason.empty())
+    GTEST_SKIP() << reason;
+  const Outcome loaded =
+      tests::run_golden_python("load_in_transformers.py " + at("tokens.bin") + " 6" + folders, 300);
+  EXPECT_EQ(loaded.code, 0) << loaded.messages;
 }
 
 }  // namespace

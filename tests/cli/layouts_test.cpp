@@ -6,9 +6,11 @@
 #include <fstream>
 #include <regex>
 
+#include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 #include "tests/cli/built_program.hpp"
+#include "tests/support/advice.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::layouts_test {
@@ -176,12 +178,12 @@ TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"--ranks 3 parallel.tensor=2", "start 2 or 4 ranks"},
       {"--ranks 3 parallel.tensor=3",
-       "query heads; this run has 3 ranks (1 data-parallel rank of 3 tensor ranks): start 2 or 4 ranks"},
+       "query heads; this run has 3 ranks (1 data-parallel rank of 3 tensor ranks): start 4 ranks with "
+       "parallel.tensor=4\n"},
       {"--ranks 2 parallel.tensor=2 compute.linear=fp8_tensor", "leave one of the two out"},
       // batch.micro=0: one sequence of 7 tokens.
       {"--ranks 2 parallel.tensor=2 batch.sequences=1 batch.sequence_length=7 --dump-config",
        "does not divide the 7 tokens of a micro-batch"},
-      {"batch.micro=3", "set batch.micro to 2 or 4"},
       {"train.steps=0", "out of range"}};
   const std::regex form("assay: error: (argument \"[^\"]*\": )?[a-z_]+_c[0-9]+: [^_]");
   for (const auto& [words, reason] : refused) {
@@ -191,6 +193,11 @@ TEST_F(LayoutsProgram, TensorRanksThatDoNotFitAreRefusedBeforeAnyStarts) {
     EXPECT_NE(outcome.messages.find(reason), std::string::npos) << outcome.messages;
     EXPECT_FALSE(fs::exists(folder("a")));
   }
+  const auto batch = train("a", "batch.micro=3");
+  EXPECT_EQ(batch.code, 2);
+  EXPECT_NE(batch.messages.find("set batch.sequences to 3 or 6, or batch.micro to 2 or 4\n"),
+            std::string::npos)
+      << batch.messages;
 }
 
 TEST_F(LayoutsProgram, ALayoutThatDoesNotFitTheRanksIsRefusedBeforeTheyStart) {
@@ -200,6 +207,45 @@ TEST_F(LayoutsProgram, ALayoutThatDoesNotFitTheRanksIsRefusedBeforeTheyStart) {
   EXPECT_NE(outcome.messages.find("set parallel.shard_ranks to 2 or 4\n"), std::string::npos)
       << outcome.messages;
   EXPECT_FALSE(fs::exists(folder("a")));
+}
+
+/// Whoever does what a refusal says trains: degrees that are wrong alone and together, and batches.
+TEST_F(LayoutsProgram, EveryWayThatARefusalNamesTrains) {
+  std::ofstream(folder("moe.toml")) << spec::to_toml([] {
+    spec::ModelSpec model = spec::find_model("tiny-llama");
+    model.name = "moe", model.family = spec::Family::qwen3_moe, model.layers = 1;
+    model.experts = spec::Experts{.count = 6, .active = 2, .width = 16};
+    return model;
+  }());
+  const std::string experts = "data.paths=[] model.name=" + folder("moe.toml") + " ";
+  int number = 0;
+  for (const auto& [ranks, words] : std::vector<std::pair<std::int64_t, std::string>>{
+           {3, "parallel.tensor=2 parallel.data=hybrid parallel.shard_ranks=2"},
+           {2, "parallel.tensor=4 parallel.data=hybrid parallel.shard_ranks=4 batch.sequences=2"},
+           {4, experts + "parallel.expert=4 parallel.data=shard"},
+           {3, experts + "parallel.tensor=2 parallel.expert=4 batch.sequences=6"},
+           {2, "batch.sequences=3 batch.micro=2"}}) {
+    const auto refused = train("refused", "--ranks " + std::to_string(ranks) + " " + words);
+    ASSERT_EQ(refused.code, 2) << words << "\n" << refused.messages;
+    const auto ways = tests::ways_of(refused.messages);
+    EXPECT_FALSE(ways.empty()) << refused.messages;
+    for (const tests::Change& way : ways) {
+      std::string more;
+      std::int64_t started = ranks;
+      for (const auto& [name, value] : way)
+        if (name == "ranks")
+          started = value;
+        else
+          more += " " + name + "=" + std::to_string(value);
+      if (started > 4) continue;  // more than this test starts
+      const std::string name = "way" + std::to_string(++number);
+      const auto trained =
+          train(name, "--ranks " + std::to_string(started) + " " + words +
+                          " train.steps=1 schedule.warmup_steps=0 schedule.decay_steps=0" + more);
+      EXPECT_EQ(trained.code, 0) << refused.messages << more << "\n" << trained.messages;
+    }
+  }
+  EXPECT_GE(number, 6);
 }
 
 TEST_F(LayoutsProgram, CpuRanksThatTorchrunStartsTrain) {

@@ -2,13 +2,12 @@
 // The README's way to train on one's own text: recipes/own-text, as people type it.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
-#include "tests/cli/built_program.hpp"
+#include "tests/cli/golden_python.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::own_text_test {
@@ -191,14 +190,9 @@ TEST_F(OwnText, AKilledRunGoesOnWhereItWas) {
 }
 
 TEST_F(OwnText, ATokenizersIdsAreThoseOfWholeDocuments) {
-  const char* python = std::getenv("ASSAY_GOLDEN_PYTHON");
-  const std::string interpreter = python ? python : tests::source_dir() + "/.toolchain/golden/bin/python3";
-  if (tests::shell(interpreter + " -c 'import tokenizers'").code != 0)
-    GTEST_SKIP() << "tokenizers is not installed (ci/setup --golden, or ASSAY_GOLDEN_PYTHON)";
+  if (const std::string reason = tests::lacks_package("tokenizers"); !reason.empty()) GTEST_SKIP() << reason;
   const auto checked =
-      tests::shell(interpreter + " " + tests::source_dir() + "/tests/cli/own_text_check.py " + recipes +
-                       "tokenise.py " + folder.string(),
-                   300);
+      tests::run_golden_python("own_text_check.py " + recipes + "tokenise.py " + folder.string(), 300);
   EXPECT_EQ(checked.code, 0) << checked.messages;
 }
 

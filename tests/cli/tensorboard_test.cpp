@@ -2,14 +2,13 @@
 // Event files of runs, read by TensorBoard itself.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
 
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
-#include "tests/cli/built_program.hpp"
+#include "tests/cli/golden_python.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace assay::tensorboard_cli_test {
@@ -17,12 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using impl::cli::Outcome;
-
-std::string interpreter() {
-  for (const char* name : {"ASSAY_TENSORBOARD_PYTHON", "ASSAY_GOLDEN_PYTHON"})
-    if (const char* python = std::getenv(name)) return python;
-  return tests::source_dir() + "/.toolchain/golden/bin/python3";
-}
 
 /// By tag the steps and the values as they are printed.
 using Curves = std::map<std::string, std::vector<std::pair<std::int64_t, float>>>;
@@ -32,8 +25,8 @@ class Tensorboard : public testing::Test {
   void SetUp() override {
     if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
       GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
-    if (tests::shell(interpreter() + " -c 'import tensorboard'").code != 0)
-      GTEST_SKIP() << "tensorboard is not installed (ci/setup --golden, or ASSAY_TENSORBOARD_PYTHON)";
+    if (const std::string reason = tests::lacks_package("tensorboard"); !reason.empty())
+      GTEST_SKIP() << reason;
   }
 
   void train(const std::string& words) const {
@@ -47,8 +40,7 @@ class Tensorboard : public testing::Test {
   }
 
   Curves curves() {
-    const Outcome outcome = tests::shell(interpreter() + " " + tests::source_dir() +
-                                         "/tests/cli/tensorboard_check.py " + folder.string());
+    const Outcome outcome = tests::run_golden_python("tensorboard_check.py " + folder.string(), 60);
     EXPECT_EQ(outcome.code, 0) << outcome.messages;
     EXPECT_NE(outcome.output.find("\ntext settings "), std::string::npos) << outcome.output;
     Curves all;

@@ -23,6 +23,7 @@
 #include "spec/grammar/entropy.hpp"
 #include "spec/hardware/hardware.hpp"
 #include "spec/memory/attention.hpp"
+#include "spec/memory/expert_load.hpp"
 #include "spec/model/initial_loss.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/parallel/gathered_codes.hpp"
@@ -193,6 +194,8 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   start.expected_first_loss = expected_first_loss(facts);
   start.planned_memory_bytes = facts.memory.peak.to_int64();
   const spec::memory::Setting& setting = facts.memory.setting;
+  if (setting.expert_ranks > 1)
+    start.planned_load = setting.load, start.most_load = spec::memory::most_load(setting);
   const bool codes =
       layout.shards_weights() &&
       !spec::gathered_codes(spec::inventory(setting.model), setting.linear, true).blocks.empty();

@@ -10,6 +10,7 @@
 #include "impl/machine/host.hpp"
 #include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/run/start/host_ranks.hpp"
+#include "spec/memory/expert_load.hpp"
 #include "spec/memory/layouts_that_fit.hpp"
 #include "spec/memory/ranks_that_fit.hpp"
 #include "spec/text/quantity.hpp"
@@ -24,6 +25,9 @@ using spec::memory::RanksWay;
 using spec::memory::Way;
 
 namespace {
+
+/// Of a GPU's free memory: a plan is right to 2 % (impl/run/warnings.cpp).
+constexpr double of_free = 0.98;
 
 /// "2.33 TiB"; counts beyond what bytes() takes are no machine's anyway.
 std::string shown(double bytes) { return spec::bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
@@ -62,10 +66,20 @@ struct Divided {
     return text + " (" + shown(way.peak) + ")";
   }
 
+  /// Appends a way that passes all other checks of a run, too.
+  void add(std::string& text, const spec::Layout& layout, std::int64_t tensor, const Way& way,
+           const spec::RunRanks& on) const {
+    spec::RunConfig other = config;
+    other.data_parallel = layout.data, other.tensor_ranks = tensor;
+    other.shard_ranks = layout.data == spec::DataParallel::hybrid ? layout.shard_ranks : 0;
+    other.micro = way.micro, other.recompute = way.recompute;
+    if (divides(other, model, on)) text += (text.empty() ? "" : " or ") + shown_way(layout, tensor, way);
+  }
+
   std::string tensor_ways(const spec::RunRanks& on) const {
     std::string text;
     for (const RanksWay& each : ranks_that_fit(config, model, plan.setting, on, capacity))
-      text += (text.empty() ? "" : " or ") + shown_way(each.layout, each.tensor_ranks, each.way);
+      add(text, each.layout, each.tensor_ranks, each.way, on);
     return text;
   }
 
@@ -76,7 +90,7 @@ struct Divided {
     const std::int64_t data_ranks_per_host = here % tensor == 0 ? here / tensor : 0;
     std::string text;
     for (const LayoutWay& each : layouts_that_fit(plan.setting, data_ranks_per_host, capacity))
-      text += (text.empty() ? "" : " or ") + shown_way(each.layout, tensor, each.way);
+      add(text, each.layout, tensor, each.way, {ranks(), here});
     const std::string more = ranks() > 1 ? tensor_ways({ranks(), here}) : std::string();
     return text + (text.empty() || more.empty() ? "" : " or ") + more;
   }
@@ -92,6 +106,8 @@ struct Divided {
     return "";
   }
 };
+
+}  // namespace
 
 std::string ways_out(const Plan& plan, const Count& capacity) {
   const auto fit = spec::memory::fit(plan.setting, capacity);
@@ -114,10 +130,9 @@ std::string ways_out(const Plan& plan, const Count& capacity) {
          "batch.sequences, or choose a smaller model";
 }
 
-}  // namespace
-
 Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, const spec::Batch& batch,
-                 at::Device device, const std::optional<spec::Layout>& layout) {
+                 at::Device device, const std::optional<spec::Layout>& layout,
+                 const std::optional<Count>& room) {
   spec::memory::Setting setting =
       spec::memory::setting_of(config, model, batch, device.is_cuda() ? Machine::cuda : Machine::cpu);
   if (layout) setting.layout = *layout;
@@ -138,7 +153,28 @@ Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model, co
     before = setting.micro_batches;
     if (Plan other = spec::memory::plan(setting); other.peak > largest.peak) largest = std::move(other);
   }
-  return largest;
+  if (!room || largest.setting.expert_ranks == 1) return largest;
+  largest.setting.load = spec::memory::load_that_fits(largest.setting, *room);
+  return spec::memory::plan(largest.setting);
+}
+
+Count room_now(at::Device device) {
+  if (!device.is_cuda()) return 0;
+  const auto all = static_cast<double>(device_free_memory(device) + device_allocated_bytes(device));
+  return static_cast<std::int64_t>(of_free * all);
+}
+
+Count room_of_every_rank(const spec::RunConfig& config, const spec::Batch& batch, at::Device device,
+                         const MachineMemory& machine, Communicator& communicator) {
+  constexpr double still_to_come = std::int64_t{2} << 30;  // NCCL's communicators, libraries' own memory
+  const double here =
+      device.is_cuda()
+          ? of_free * static_cast<double>(device_free_memory(device)) - still_to_come
+          : static_cast<double>(machine.device / machine.ranks) - bytes_read_ahead(config, batch);
+  auto least = static_cast<std::int64_t>(std::clamp(here, 0.0, 9e18));
+  for (const std::string& text : communicator.all_gather(std::to_string(least)))
+    least = std::min<std::int64_t>(least, std::stoll(text));
+  return least;
 }
 
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch) {
@@ -230,7 +266,7 @@ MachineMemory machine_memory(at::Device device, Communicator& communicator) {
 }
 
 spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Device device,
-                                  std::int64_t capacity, std::int64_t measured) {
+                                  std::int64_t capacity, std::int64_t measured, double load) {
   spec::record::Memory event{.step = step,
                              .device = device.str(),
                              .capacity_bytes = capacity,
@@ -238,8 +274,10 @@ spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Devic
                              .state_bytes = plan.state.to_int64(),
                              .moment = plan.moment,
                              .measured_bytes = {},
+                             .load = {},
                              .tensors = {}};
   if (measured > 0) event.measured_bytes = measured;
+  if (plan.setting.expert_ranks > 1) event.load = load;
   for (const spec::memory::Item& item : plan.items)
     event.tensors.push_back({.name = item.name,
                              .purpose = spec::memory::to_string(item.purpose),

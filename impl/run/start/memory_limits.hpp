@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "impl/comm/communicator.hpp"
 #include "spec/batch/batch.hpp"
@@ -28,10 +29,25 @@ struct MachineMemory {
 MachineMemory machine_memory(at::Device device, Communicator& communicator);
 
 /// What one rank's tensors need on `device` (spec/memory/plan.md). `layout`: the run's, where its hosts are
-/// known; without, as setting_of.
+/// known; without, as setting_of. `room`: with the largest load of expert ranks that fits in it [B]; without,
+/// with equal loads.
 spec::memory::Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model,
                                const spec::Batch& batch, at::Device device,
-                               const std::optional<spec::Layout>& layout = {});
+                               const std::optional<spec::Layout>& layout = {},
+                               const std::optional<Count>& room = {});
+
+/// Memory that the tensors of any rank may take [B], before they are allocated: what is free on a GPU, less
+/// what the allocator loses by cutting it up; on the CPU a rank's part of the host's. Collective.
+Count room_of_every_rank(const spec::RunConfig& config, const spec::Batch& batch, at::Device device,
+                         const MachineMemory& machine, Communicator& communicator);
+
+/// What this rank's tensors may take now, those that are there included [B]; 0 on the CPU, where nobody
+/// knows.
+Count room_now(at::Device device);
+
+/// "set batch.micro=2 (71.0 GiB) or memory.recompute=block (66.0 GiB), the batch of a step stays the same":
+/// what makes `plan` fit in `capacity` [B], or that nothing does.
+std::string ways_out(const spec::memory::Plan& plan, const Count& capacity);
 
 /// Host memory for the token ids of the steps that are read ahead and of the one that runs. [B]
 double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch);
@@ -45,9 +61,10 @@ void refuse_what_cannot_fit(const spec::memory::Plan& plan, const spec::RunConfi
                             const spec::ModelSpec& model, const spec::Batch& batch,
                             const MachineMemory& machine);
 
-/// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known. [B]
+/// The record's event after `step`: `measured` is the device's peak so far, 0 where it is not known [B];
+/// `load`: the largest of expert ranks so far.
 spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t step, at::Device device,
-                                  std::int64_t capacity, std::int64_t measured);
+                                  std::int64_t capacity, std::int64_t measured, double load = 1);
 
 /// Other layouts and tensor ranks of the same ranks that are planned to take clearly less than `plan`; empty
 /// where there are none.

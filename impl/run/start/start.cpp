@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <string>
 #include <system_error>
 
@@ -20,7 +19,6 @@
 #include "impl/run/trainer.hpp"
 #include "impl/run/validation.hpp"
 #include "impl/step/step_graph.hpp"
-#include "spec/batch/nearest_batch.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
@@ -59,28 +57,6 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
   return files;
 }
 
-/// Every stage of the ramp is of whole micro-batches. Errors: UserError (usage) with the nearest values that
-/// are; spec::batch_of's.
-void check_stages(const spec::RunConfig& config, const spec::Batch& batch) {
-  const std::int64_t at_once = batch.micro * batch.ranks;
-  std::int64_t common = config.sequences;  // a divisor of it divides every stage
-  for (const spec::RampStage& stage : config.ramp) common = std::gcd(common, stage.sequences);
-  for (const spec::RampStage& stage : config.ramp) {
-    if (stage.sequences % at_once != 0)
-      throw UserError(
-          ExitCode::usage,
-          "batch.ramp has a stage of " + std::to_string(stage.sequences) +
-              " sequences, which is not a multiple of batch.micro = " + std::to_string(batch.micro) +
-              " times " + std::to_string(batch.ranks) + " data-parallel rank" +
-              (batch.ranks == 1 ? "" : "s") + " = " + std::to_string(at_once) + ": set it to " +
-              spec::nearest_multiples(stage.sequences, at_once) +
-              (common % batch.ranks == 0
-                   ? ", or batch.micro to " + spec::nearest_divisors(common / batch.ranks, batch.micro)
-                   : ""));
-    spec::batch_of(stage.sequences, batch.micro, batch.ranks);
-  }
-}
-
 }  // namespace
 
 Start prepare(const Request& request, const Rank& rank) {
@@ -90,14 +66,13 @@ Start prepare(const Request& request, const Rank& rank) {
   start.config = request.config;
   start.request = request;
   const spec::RunConfig& config = start.config;
-  const std::int64_t per_host = host_ranks(ranks).each;
+  const spec::RunRanks run_ranks{.all = ranks.size(), .per_host = host_ranks(ranks).each};
   Facts facts;
   refuse_together(ranks, [&] {
     spec::HuggingFaceModel found = model_of(config);
     start.model = std::move(found.model);
     start.without_effect = std::move(found.without_effect);
-    const spec::Division division =
-        spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host});
+    const spec::Division division = spec::divide(config, start.model, run_ranks);
     start.batch = division.batch, start.layout = division.layout;
     start.source = data::open_source(config, start.model);
     if (spec::validates(config))
@@ -106,9 +81,9 @@ Start prepare(const Request& request, const Rank& rank) {
     start.resume = resume_point(request, start.data_files);
     if (start.resume && start.resume->changes.batch) {
       start.config.ramp = start.resume->changes.batch->ramp;
-      start.batch = spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host}).batch;
+      start.batch = spec::divide(config, start.model, run_ranks).batch;
     }
-    check_stages(start.config, start.batch);
+    spec::check_stages(start.config, start.model, run_ranks);
     if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)
@@ -133,8 +108,9 @@ Start prepare(const Request& request, const Rank& rank) {
   });
 
   start.numerics = settle_numerics(config, start.model, start.batch, device, start.layout, ranks);
-  start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout);
   start.memory = machine_memory(device, ranks);
+  start.room = room_of_every_rank(config, start.batch, device, start.memory, ranks);
+  start.plan = memory_plan(start.numerics.config, start.model, start.batch, device, start.layout, start.room);
   refuse_together(
       ranks, [&] { refuse_what_cannot_fit(start.plan, config, start.model, start.batch, start.memory); });
   return start;

@@ -32,6 +32,7 @@ struct Start {
   Request request;                                        ///< as asked
   Numerics numerics;                                      ///< the algorithms that compute it
   spec::memory::Plan plan;
+  Count room;  ///< for the tensors of a rank [B]
   MachineMemory memory;
 
   /// The run that is to be continued has done all its steps, and its end.

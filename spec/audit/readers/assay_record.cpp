@@ -322,8 +322,10 @@ class AssayRecord : public LineReader {
     for (const record::PlannedTensors& tensors : memory.tensors)
       out.parts += static_cast<double>(tensors.bytes);
     if (memory.measured_bytes) out.measured = static_cast<double>(*memory.measured_bytes);
-    // What is measured is a step: a validation or sampling that takes more has not come yet.
-    const bool later = memory.moment.starts_with("validation, ") || memory.moment.starts_with("sampling, ");
+    // What is measured is a step: a validation or sampling that takes more has not come yet, nor have the
+    // largest loads of expert ranks.
+    const bool later =
+        memory.load || memory.moment.starts_with("validation, ") || memory.moment.starts_with("sampling, ");
     if (later && out.measured && *out.measured < out.planned) out.measured.reset();
     builder.memory().push_back(out);
   }

@@ -110,6 +110,7 @@ step::BlockParameters<Gradient, VectorGradient> PaperOps::gradients(std::int64_t
 // Context.
 
 void PaperOps::moment(const char* what, std::int64_t block, const char* part) {
+  block_ = block;
   ledger_.enter(within_ + what + (block > 0 ? " " + std::to_string(block) : std::string()) + part);
 }
 

@@ -321,6 +321,8 @@ class PaperOps {
                       quantise::Role role);
   Tensor grouped_product(const char* name, Purpose purpose, std::int64_t rows, std::int64_t in,
                          std::int64_t out, bool fp8);
+  std::int64_t sent_tokens(std::int64_t N) const;
+  std::int64_t arrived_rows(std::int64_t N) const;
   void exchange_routing(const Site& site, Routing& routing);
   Tensor added_up(const Site& site, const Tensor& base, const Tensor& rows, std::int64_t N, Pass pass);
   void norm_scratch(std::int64_t most_rows, std::int64_t columns);
@@ -351,6 +353,7 @@ class PaperOps {
   const GatheredCodes codes_;  ///< of a layout that gathers blocks
   const std::int64_t element_, statistic_, all_heads_;
   std::int64_t B_ = 0, T_ = 0, N_ = 0;
+  std::int64_t block_ = 0;  ///< that runs
   std::int64_t times_ = 1, chunk_times_ = 1;
   std::string within_;
   bool first_micro_batch_ = true;

@@ -95,6 +95,12 @@ TEST(PageReport, RoutersShowWhereTheRecordHasThem) {
   }
   EXPECT_EQ(page({{"a", run}, {"b", sparse}}).find("dropped by the capacity"), std::string::npos);
   for (Step& step : sparse.steps) step.dropped_choices = 0.0625;
+  sparse.start.planned_load = 1.43;
+  sparse.memory.emplace();
+  sparse.memory->planned_bytes = 3 << 20, sparse.memory->moment = "the head";
+  EXPECT_NE(
+      page({{"b", sparse}}).find("3.00 MiB at the head, with up to 1.43 times the mean rows of experts"),
+      std::string::npos);
   const std::string html = page({{"a", run}, {"b", sparse}});
   for (const char* text :
        {"share of choices dropped by the capacity, last step", ">0.0625<", "Choices dropped by the capacity",

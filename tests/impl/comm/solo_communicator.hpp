@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <stdexcept>
 
 #include "impl/comm/communicator.hpp"
@@ -56,6 +57,33 @@ class SoloCommunicator : public impl::Communicator {
  private:
   int size_, rank_;
   Ticket last_ = 0;
+};
+
+/// One rank of a group whose other ranks have the same tokens and the same routing: each sends as many to
+/// this rank as this rank sends itself, with the same choices. Numbers of theirs are zero.
+class MirrorCommunicator : public SoloCommunicator {
+ public:
+  using SoloCommunicator::SoloCommunicator;
+  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& sent,
+                          const at::Tensor& receive, const std::vector<std::int64_t>& received) override {
+    const auto here = static_cast<std::size_t>(rank());
+    const at::Tensor own =
+        send.narrow(0, std::accumulate(sent.begin(), sent.begin() + rank(), std::int64_t{0}), sent[here]);
+    std::int64_t at = 0;
+    for (std::size_t r = 0; r < received.size(); at += received[r++]) {
+      at::Tensor from = receive.narrow(0, at, received[r]);
+      if (r == here || !send.is_floating_point())
+        from.copy_(own);
+      else
+        from.zero_();
+    }
+    return SoloCommunicator::begin_all_reduce_sum({});
+  }
+  std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank());
+    return std::make_unique<MirrorCommunicator>(static_cast<int>(ranks.size()),
+                                                static_cast<int>(mine - ranks.begin()));
+  }
 };
 
 }  // namespace assay::tests

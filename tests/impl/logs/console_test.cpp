@@ -323,6 +323,34 @@ TEST(ConsoleImpl, TheBannerTellsThePlannedMemoryAndAMessageWhatWasMeasured) {
   EXPECT_EQ(screen.messages.str(), "memory of cuda:0 at step 1: planned 1.50 GiB, measured 768 MiB\n");
 }
 
+/// With several expert ranks the plan is of a load, which is stated.
+TEST(ConsoleImpl, ThePlannedMemoryIsOfALoad) {
+  Screen screen;
+  RunStart start = example_start();
+  start.planned_memory_bytes = std::int64_t{3} << 29;
+  start.expert_ranks = 2, start.planned_load = 1.43, start.most_load = 2;
+  screen.console.show(start);
+  EXPECT_NE(
+      screen.messages.str().find("fullest moment of a step, on each rank, with up to 1.43 times the mean "
+                                 "rows of experts (routing can bring 2.00)\n"),
+      std::string::npos)
+      << screen.messages.str();
+  screen.messages.str("");
+  start.planned_load = 2;
+  screen.console.show(start);
+  EXPECT_NE(screen.messages.str().find("of a step, on each rank, whatever the routing\n"), std::string::npos)
+      << screen.messages.str();
+  screen.messages.str("");
+  Memory memory;
+  memory.step = 1, memory.device = "cuda:0", memory.planned_bytes = 3 << 20, memory.measured_bytes = 2 << 20,
+  memory.load = 1.21;
+  screen.console.show(memory);
+  EXPECT_EQ(screen.messages.str(),
+            "memory of cuda:0 at step 1: planned 3.00 MiB at most, measured 2.00 MiB with up to 1.21 times "
+            "the mean "
+            "rows of experts\n");
+}
+
 TEST(ConsoleImpl, TheBannerTellsWhatComputesAttentionAndWhetherTheRunRepeats) {
   for (const bool repeats : {true, false}) {
     Screen screen;

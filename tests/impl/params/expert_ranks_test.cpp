@@ -10,6 +10,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/params/replica_hash.hpp"
+#include "spec/memory/expert_load.hpp"
 #include "spec/memory/plan.hpp"
 #include "tests/impl/comm/solo_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
@@ -344,64 +345,124 @@ TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
   });
 }
 
-/// Where every token visits as many ranks as it can, a rank takes what the plan says: all of them, where it
-/// visits all experts, or one for each choice, where a rank holds one expert. A rank alone gets what it
-/// sends.
-RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
-  LayoutCase c{.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
-               .micro = *rc::gen::inRange<std::int64_t>(1, 5),
-               .accumulation = *rc::gen::inRange<std::int64_t>(1, 3)};
+/// A step on one rank of an expert group, by the plan of a load and by the allocator.
+struct StepMemory {
+  LayoutCase c;
+  spec::ModelSpec model;
+  Dtype dtype = Dtype::f32;
+  bool one_expert = false;  ///< routers are zero: every token's choices are the first experts
+  std::vector<double> loads = {};
+
+  spec::memory::Setting setting(double load) const {
+    const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
+    return {.model = spec::tensor_model(model, c.tensor),
+            .dtype = dtype,
+            .linear = c.linear,
+            .recompute = c.recompute,
+            .micro = c.micro,
+            .sequence_length = model.context,
+            .micro_batches = c.accumulation,
+            .auxiliary = {.probabilities = true, .logits = true},
+            .layout = layout,
+            .tensor_ranks = c.tensor,
+            .expert_ranks = c.expert,
+            .shared_gradients = spec::memory::shared_gradients(model, c.tensor, layout),
+            .load = load};
+  }
+  std::int64_t planned(double load) const { return spec::memory::plan(setting(load)).peak.to_int64(); }
+
+  std::int64_t measured(Communicator& communicator) {
+    const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
+                                         tests::Documents::whole, tests::Ignored::some, c.seed);
+    run::StepSettings settings = tests::layout_settings();
+    settings.balance = 0.3, settings.router_z = 0.05;
+    const auto micro_batches = tests::micro_batches(batch, c.micro);
+    tests::CountingAllocator::installed().begin();
+    tests::StepRunner trainer(model, dtype, at::kCPU, communicator, setting(1).layout, settings, 1,
+                              Dtype::f32, Dtype::f32, c.recompute, c.linear, c.tensor, c.expert);
+    if (one_expert)
+      for (const spec::Parameter& parameter : trainer.buffers().inventory.parameters)
+        if (parameter.role == spec::Role::router)
+          trainer.buffers().weights.narrow(0, parameter.offset, parameter.size).zero_();
+    trainer.model().on_arrival([this](std::int64_t, double load) { loads.push_back(load); });
+    trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
+    return tests::CountingAllocator::installed().peak();
+  }
+
+  /// Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's
+  /// counts.
+  std::int64_t beside() const {
+    return 512 + 4 * 8 * model.sparse_layers() * (3 + model.experts->count) +
+           4 * c.micro * c.accumulation * model.context + 64 * model.experts->count;
+  }
+};
+
+StepMemory drawn_step() {
+  StepMemory step{.c = {.seed = *rc::gen::inRange<std::uint64_t>(0, 1000),
+                        .micro = *rc::gen::inRange<std::int64_t>(1, 5),
+                        .accumulation = *rc::gen::inRange<std::int64_t>(1, 3)},
+                  .model = {}};
+  LayoutCase& c = step.c;
   c.tensor = *rc::gen::inRange<std::int64_t>(1, 3), c.micro *= c.tensor;
   c.experts = true, c.expert = *rc::gen::inRange<std::int64_t>(2, 5);
   c.recompute = *rc::gen::elementOf(spec::all_recomputes);
-  const auto dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
+  step.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   const bool fp8 = c.tensor == 1 && *rc::gen::arbitrary<bool>();
   if (fp8)
     c.linear = {.recipe = Recipe::fp8_tensor,
                 .weights = *rc::gen::element(spec::QuantiseWeights::use, spec::QuantiseWeights::step),
                 .experts = true};
-  spec::ModelSpec model = tests::case_model(c);
-  model.context = fp8 ? 16 : *rc::gen::inRange<std::int64_t>(4, 24);
-  if (c.tensor > 1) model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 3), model.heads = 2;
-  spec::Experts& experts = *model.experts;
+  step.model = tests::case_model(c);
+  step.model.context = fp8 ? 16 : *rc::gen::inRange<std::int64_t>(4, 24);
+  if (c.tensor > 1) step.model.kv_heads = *rc::gen::inRange<std::int64_t>(1, 3), step.model.heads = 2;
+  spec::Experts& experts = *step.model.experts;
   experts.active_groups = experts.groups, experts.active = experts.count;
+  return step;
+}
+
+/// Where every token visits as many ranks as it can, a rank takes what the plan says: all of them, where it
+/// visits all experts, or one for each choice, where a rank holds one expert. A rank alone gets what it
+/// sends.
+RC_GTEST_PROP(ExpertRanksImpl, StepsTakeTheMemoryOfThePlan, ()) {
+  StepMemory step = drawn_step();
   if (*rc::gen::arbitrary<bool>()) {
-    experts.count = c.expert, experts.groups = experts.active_groups = 1;
-    experts.active = *rc::gen::inRange<std::int64_t>(1, c.expert);
+    spec::Experts& experts = *step.model.experts;
+    experts.count = step.c.expert, experts.groups = experts.active_groups = 1;
+    experts.active = *rc::gen::inRange<std::int64_t>(1, step.c.expert);
   }
-  const spec::Layout layout = spec::layout_of(DataParallel::replicate, c.expert);
-  const auto batch = tests::tiny_batch(model, c.micro * c.accumulation, model.context,
-                                       tests::Documents::whole, tests::Ignored::some, c.seed);
-  const spec::memory::Setting setting{
-      .model = spec::tensor_model(model, c.tensor),
-      .dtype = dtype,
-      .linear = c.linear,
-      .recompute = c.recompute,
-      .micro = c.micro,
-      .sequence_length = model.context,
-      .micro_batches = c.accumulation,
-      .auxiliary = {.probabilities = true, .logits = true},
-      .layout = layout,
-      .tensor_ranks = c.tensor,
-      .expert_ranks = c.expert,
-      .shared_gradients = spec::memory::shared_gradients(model, c.tensor, layout)};
-  const std::int64_t predicted = spec::memory::plan(setting).peak.to_int64();
-  run::StepSettings settings = tests::layout_settings();
-  settings.balance = 0.3, settings.router_z = 0.05;
-  tests::SoloCommunicator communicator(static_cast<int>(c.expert * c.tensor), 0);
-  const auto micro_batches = tests::micro_batches(batch, c.micro);
-  tests::CountingAllocator::installed().begin();
-  tests::StepRunner trainer(model, dtype, at::kCPU, communicator, layout, settings, 1, Dtype::f32, Dtype::f32,
-                            c.recompute, c.linear, c.tensor, c.expert);
-  trainer.step(micro_batches, static_cast<double>(batch.valid_tokens()), 1e-3);
-  const std::int64_t measured = tests::CountingAllocator::installed().peak();
-  // Scalars of a step, routers' losses (tests/impl/params/plan_test.cpp), positions, and an exchange's
-  // counts.
-  const std::int64_t beside = 512 + 4 * 8 * model.sparse_layers() * (3 + model.experts->count) +
-                              4 * batch.B * batch.T + 64 * model.experts->count;
-  RC_LOG() << tests::describe(c, layout) << ": predicted " << predicted << ", measured " << measured << "\n";
+  tests::SoloCommunicator communicator(static_cast<int>(step.c.expert * step.c.tensor), 0);
+  const std::int64_t predicted = step.planned(1), measured = step.measured(communicator);
+  RC_LOG() << tests::describe(step.c, step.setting(1).layout) << ": predicted " << predicted << ", measured "
+           << measured << "\n";
   RC_ASSERT(measured >= predicted);
-  RC_ASSERT(measured <= predicted + beside);
+  RC_ASSERT(measured <= predicted + step.beside());
+}
+
+/// Where every token of every rank goes to one expert, or to all of this rank's and one of each other rank:
+/// what the plan says of that load, which is the largest that routing brings.
+RC_GTEST_PROP(ExpertRanksImpl, UnevenLoadsTakeTheMemoryOfTheirPlan, ()) {
+  StepMemory step = drawn_step();
+  step.one_expert = true;
+  const std::int64_t e = step.c.expert, here = *rc::gen::inRange<std::int64_t>(1, 4);
+  spec::Experts& experts = *step.model.experts;
+  experts.count = e * here, experts.groups = experts.active_groups = 1;
+  experts.active = *rc::gen::arbitrary<bool>() ? 1 : (e - 1) * here + 1;
+  tests::MirrorCommunicator communicator(static_cast<int>(e * step.c.tensor), 0);
+  const double load =
+      static_cast<double>(e * std::min(experts.active, here)) / static_cast<double>(experts.active);
+  RC_ASSERT(spec::memory::most_load(step.setting(1)) == load);
+  const std::int64_t predicted = step.planned(load), measured = step.measured(communicator);
+  RC_LOG() << tests::describe(step.c, step.setting(1).layout) << ", load " << load << ": predicted "
+           << predicted << ", measured " << measured << "\n";
+  RC_ASSERT(!step.loads.empty());
+  for (const double each : step.loads) RC_ASSERT(each == load);
+  RC_ASSERT(measured >= predicted);
+  RC_ASSERT(measured <= predicted + step.beside());
+  // Of each layer apart it is the same, and with fewer rows less.
+  spec::memory::Setting apart = step.setting(1);
+  apart.layer_loads.assign(static_cast<std::size_t>(step.model.sparse_layers()), load);
+  RC_ASSERT(spec::memory::plan(apart).peak == Count(predicted));
+  RC_ASSERT(load == 1 || step.planned(1) <= predicted);
 }
 
 }  // namespace

@@ -5,11 +5,15 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <new>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
+#include "spec/config/check.hpp"
+#include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "tests/support/paths.hpp"
@@ -370,6 +374,64 @@ TEST(MemoryLimitsImpl, TheRecordsEventAddsUp) {
   EXPECT_EQ(state, event.state_bytes);
   EXPECT_FALSE(event.measured_bytes);
   EXPECT_EQ(memory_event(plan, 1, at::Device(at::kCUDA, 0), host, 5).measured_bytes, 5);
+}
+
+/// What a refusal names passes every other check of a run, and fits: layouts beside kept FP8 twins, which
+/// shards have none of, micro-batches beside a ramp and FP8's units, degrees of experts.
+RC_GTEST_PROP(MemoryLimitsImpl, WhatIsNamedStartsAndFits, ()) {
+  spec::RunConfig config;
+  config.model = *rc::gen::element<std::string>("llama-1.36b", "qwen3-0.6b", "olmoe-1b-7b");
+  config.dtype = Dtype::bf16, config.sequence_length = *rc::gen::element<std::int64_t>(24, 64, 512);
+  config.sequences = *rc::gen::element<std::int64_t>(16, 24, 48), config.sample_sentences = 0;
+  const std::int64_t ranks = *rc::gen::element<std::int64_t>(1, 2, 4);
+  if (*rc::gen::arbitrary<bool>()) config.ramp = {{.sequences = config.sequences / 2, .steps = 1}};
+  if (*rc::gen::arbitrary<bool>()) {
+    config.linear = spec::quantise::Recipe::fp8_tensor;
+    config.linear_weights = *rc::gen::element(spec::TwinsMade::step, spec::TwinsMade::automatic);
+  }
+  if (config.model == "olmoe-1b-7b") config.expert_ranks = *rc::gen::element<std::int64_t>(1, ranks);
+  const spec::ModelSpec model = spec::find_model(config.model);
+  const spec::RunRanks on{ranks, ranks};
+  RC_PRE(spec::divides(config, model, on));
+  const spec::Batch batch = spec::divide(config, model, on).batch;
+  const at::Device gpu(at::kCUDA, 0);
+  try {
+    spec::check(spec::linear_precision(config, model), model, batch.micro * config.sequence_length);
+  } catch (const SpecError&) {
+    RC_DISCARD("FP8 does not take the micro-batch that is asked for");
+  }
+  const auto plan = memory_plan(config, model, batch, gpu);
+  const Count capacity(plan.peak.to_int64() * *rc::gen::inRange<std::int64_t>(20, 100) / 100);
+  std::string text;
+  try {
+    refuse_what_cannot_fit(
+        plan, config, model, batch,
+        {.device = capacity.to_int64(), .host = host * 1000, .ranks = ranks, .ranks_per_host = ranks});
+    RC_FAIL("it fits");
+  } catch (const UserError& error) {
+    text = error.what();
+  }
+  RC_LOG() << text << "\n";
+  static const std::regex way("((?:[a-z_.]+=[a-z0-9_]+ )+)\\([0-9.]+ [KMGT]?i?B\\)"),
+      elsewhere("on ([0-9,]+) GPUs with "), setting("([a-z_.]+)=([a-z0-9_]+)");
+  for (std::sregex_iterator each(text.begin(), text.end(), way), none; each != none; ++each) {
+    spec::RunConfig other = config;
+    const std::string settings = (*each)[1];
+    for (std::sregex_iterator one(settings.begin(), settings.end(), setting); one != none; ++one) {
+      const std::string value = (*one)[2];
+      spec::find_key(std::string((*one)[1]))
+          ->set(other,
+                std::isdigit(value[0]) ? spec::Value(std::int64_t{std::stoll(value)}) : spec::Value(value));
+    }
+    spec::RunRanks there = on;
+    const std::string before = text.substr(0, static_cast<std::size_t>(each->position()));
+    std::smatch gpus;
+    if (std::regex_search(before, gpus, elsewhere)) there = {std::stoll(gpus[1]), std::stoll(gpus[1])};
+    RC_ASSERT(spec::divides(other, model, there));
+    const spec::Division division = spec::divide(other, model, there);
+    RC_ASSERT(memory_plan(other, model, division.batch, gpu, division.layout).peak <= capacity);
+    spec::check(spec::linear_precision(other, model), model, division.batch.micro * other.sequence_length);
+  }
 }
 
 }  // namespace

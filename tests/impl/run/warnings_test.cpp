@@ -78,6 +78,9 @@ TEST(WarningsImpl, MemoryBeyondTwoPercentOfThePlanOnEitherSide) {
   memory.moment = "validation, the head";
   EXPECT_EQ(measured(500), std::nullopt) << "what takes most has not come yet";
   EXPECT_TRUE(measured(1021));
+  memory.moment = "", memory.load = 1.25;
+  EXPECT_EQ(measured(500), std::nullopt) << "larger loads may come";
+  EXPECT_TRUE(measured(1021));
 }
 
 TEST(WarningsImpl, AStepFasterThanThePeakAllows) {

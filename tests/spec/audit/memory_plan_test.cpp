@@ -54,6 +54,19 @@ TEST(MemoryPlanSpec, ATruthfulPlanHolds) {
   EXPECT_EQ(own.cause(), "holds");
 }
 
+/// With several expert ranks the plan is of the largest load: less may be measured, and no more.
+TEST(MemoryPlanSpec, APlanOfALoadIsTheMostThatMayBeMeasured) {
+  OwnRecord own;
+  own.memory.load = 1.2;
+  own.memory.measured_bytes = 39'100'000'000;
+  EXPECT_EQ(own.cause(), "holds");
+  own.memory.measured_bytes = 41'000'000'000;
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+  own.memory.load.reset();
+  own.memory.measured_bytes = 39'100'000'000;
+  EXPECT_EQ(own.cause(), "memory_measured_other");
+}
+
 TEST(MemoryPlanSpec, APlanThatIsNotItsOwnSumOrDoesNotFitContradicts) {
   OwnRecord own;
   own.memory.capacity_bytes = 39'999'999'999;

@@ -149,19 +149,6 @@ TEST(ConfigSpec, C6RefusesValidationWithoutASet) {
   expect(files, "eval.paths = [\"val.bin\"]", "data.paths is given");
 }
 
-TEST(ConfigSpec, C2RefusesAMicroBatchThatDoesNotDivide) {
-  RunConfig config;
-  config.sequences = 48;
-  config.micro = 9;
-  EXPECT_EQ(refusal(config),
-            "config_c2: batch.micro = 9 does not divide batch.sequences = 48: set batch.micro to 8 or 12");
-  config.micro = 96;
-  EXPECT_EQ(refusal(config),
-            "config_c2: batch.micro = 96 does not divide batch.sequences = 48: set batch.micro to 48");
-  config.micro = 12;
-  EXPECT_EQ(refusal(config), "");
-}
-
 TEST(ConfigSpec, C4RefusesAScheduleLongerThanTheRun) {
   RunConfig config;
   config.steps = 100;

@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <regex>
+#include <algorithm>
 #include <string>
 
+#include "spec/batch/nearest_batch.hpp"
+#include "spec/config/check.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/memory/plan.hpp"
+#include "tests/support/advice.hpp"
 #include "tests/support/label_of.hpp"
 
 namespace assay::spec::division_test {
@@ -40,6 +45,8 @@ std::string refusal(const RunConfig& config, const RunRanks& ranks) {
   try {
     divide(config, example(), ranks);
   } catch (const SpecError& error) {
+    return error.what();
+  } catch (const UserError& error) {  // of the batch
     return error.what();
   }
   return "accepted";
@@ -116,10 +123,46 @@ TEST(DivisionSpec, ARefusedPlacementNamesFieldValueRanksAndDegrees) {
       "16 ranks (4 data-parallel ranks of 4 tensor ranks): start 8 ranks");
 }
 
-TEST(DivisionSpec, WhereNoDegreeHoldsRanksAreNamed) {
+TEST(DivisionSpec, WhereNoChangeIsEnoughSeveralAreNamed) {
+  // 2 and 4 are tensor ranks of 8 heads, and of 2 and 4 ranks.
   EXPECT_EQ(refusal(asked(3, DataParallel::replicate, 0, 4), 3),
             "placement_c2: parallel.tensor = 3 does not divide the 8 query heads; this run has 3 ranks (1 "
-            "data-parallel rank of 3 tensor ranks): start 2 or 4 ranks without parallel.tensor");
+            "data-parallel rank of 3 tensor ranks): start 4 ranks with parallel.tensor=4");
+  // Tensor ranks that divide 10 ranks leave 10 or 5 data-parallel ranks, in shard groups of no 4.
+  EXPECT_EQ(refusal(asked(8, DataParallel::hybrid, 4, 30), 10),
+            "config_c13: parallel.tensor = 8 does not divide the 10 ranks; this run has 10 ranks: set "
+            "parallel.shard_ranks to 5 and parallel.tensor to 2, or start 16 ranks with "
+            "parallel.shard_ranks=2");
+}
+
+TEST(DivisionSpec, HugeNumbersAreRefusedToo) {
+  constexpr std::int64_t huge = 999'999'999'999;
+  RunConfig config = asked(huge, DataParallel::hybrid, huge);
+  config.micro = huge, config.expert_ranks = huge;
+  EXPECT_EQ(refusal(config, 7).rfind("config_c13: ", 0), 0u) << refusal(config, 7);
+  config = asked(1), config.sequences = huge;
+  EXPECT_EQ(refusal(config, 7).rfind("batch_c1: ", 0), 0u) << refusal(config, 7);
+}
+
+TEST(DivisionSpec, TheBatchNamesWhatTheRanksAllow) {
+  EXPECT_EQ(
+      refusal(asked(1, DataParallel::replicate, 0, 12), 8),
+      "batch.sequences = 12 is not a multiple of 8 data-parallel ranks: set batch.sequences to 8 or 16, "
+      "or start 6 or 12 ranks");
+  // What divides on one rank alone is no way for more.
+  RunConfig config = asked(1, DataParallel::replicate, 0, 48);
+  config.micro = 9;
+  EXPECT_EQ(refusal(config, 1),
+            "batch.sequences = 48 is not a multiple of batch.micro = 9 times 1 data-parallel rank = 9: set "
+            "batch.sequences to 45 or 54, or batch.micro to 8 or 12");
+  EXPECT_EQ(refusal(config, 4),
+            "batch.sequences = 48 is not a multiple of batch.micro = 9 times 4 data-parallel ranks = 36: set "
+            "batch.sequences to 36 or 72, or batch.micro to 6 or 12");
+  config = asked(2);
+  config.micro = 3;
+  EXPECT_EQ(refusal(config, 8),
+            "batch.sequences = 32 is not a multiple of batch.micro = 3 times 4 data-parallel ranks = 12: set "
+            "batch.sequences to 24 or 36, or batch.micro to 2 or 4");
 }
 
 /// A degree of experts that model or ranks do not allow, with the nearest that they do.
@@ -170,52 +213,129 @@ TEST(DivisionSpec, ExpertRanksThatDoNotDivideAreRefusedWithTheNearest) {
       << text(4, 8, DataParallel::hybrid, 2);
 }
 
-RC_GTEST_PROP(DivisionSpec, WhatARefusalNamesIsAccepted, ()) {
-  const auto tensor = *rc::gen::inRange<std::int64_t>(1, 10),
-             per_host = *rc::gen::inRange<std::int64_t>(1, 13);
-  const auto data = *rc::gen::element(DataParallel::replicate, DataParallel::shard, DataParallel::hybrid);
-  const auto shard_ranks =
-      data == DataParallel::hybrid ? *rc::gen::inRange<std::int64_t>(0, 9) : std::int64_t{0};
-  RunConfig config = asked(tensor, data, shard_ranks, *rc::gen::inRange<std::int64_t>(1, 49));
+/// A run divides its ranks where its other settings hold, too.
+TEST(DivisionSpec, DividesWhereAllSettingsHold) {
+  RunConfig config = asked(1, DataParallel::shard);
+  EXPECT_TRUE(divides(config, example(), {8, 8}));
+  config.ramp = {{.sequences = 12, .steps = 1}};
+  EXPECT_FALSE(divides(config, example(), {8, 8}));
+  config.ramp.clear();
+  config.linear = quantise::Recipe::fp8_tensor, config.linear_weights = TwinsMade::step;
+  EXPECT_FALSE(divides(config, example(), {8, 8})) << "config_c11";
+}
+
+/// What a person types who follows the message. `stage`: the one that it is about.
+void follow(const tests::Change& change, RunConfig& config, RunRanks& ranks, std::int64_t stage = 0) {
+  const bool one_host = ranks.per_host == ranks.all;
+  for (const auto& [name, value] : change)
+    if (name == "ranks")
+      ranks = {value, one_host ? value : ranks.per_host};
+    else if (name == "batch.ramp")
+      config.ramp.clear();
+    else if (name == "that stage")
+      std::ranges::find(config.ramp, stage, &RampStage::sequences)->sequences = value;
+    else
+      find_key(name)->set(config, Value(value));
+}
+
+/// What starts a run, on paper.
+void start(const RunConfig& config, const ModelSpec& model, const RunRanks& ranks) {
+  const bool whole_hosts = ranks.per_host == 0 || ranks.all % ranks.per_host == 0;
+  RC_ASSERT(whole_hosts);
+  check(config);
+  check(config, model);
+  const Division division = divide(config, model, ranks);
+  check_stages(config, model, ranks);
+  memory::Setting setting = memory::setting_of(config, model, division.batch, memory::Machine::cpu);
+  setting.layout = division.layout;
+  RC_ASSERT(memory::plan(setting).peak > Count(0));
+}
+
+ModelSpec drawn_model() {
+  ModelSpec model = example();
+  model.kv_heads = *rc::gen::element<std::int64_t>(1, 2, 4, 8);
+  model.heads = model.kv_heads * *rc::gen::inRange<std::int64_t>(1, 4);
+  model.ffn = *rc::gen::element<std::int64_t>(96, 60, 35);
+  if (*rc::gen::arbitrary<bool>()) {
+    model.family = Family::qwen3_moe;
+    model.experts = Experts{.count = *rc::gen::inRange<std::int64_t>(2, 13), .active = 2, .width = 8};
+  }
+  model.qk_norm_across_heads = *rc::gen::weightedElement<bool>({{5, false}, {1, true}});
+  return model;
+}
+
+/// Whatever is wrong, and however much of it: every refusal names a way out, and each way that it names
+/// starts.
+RC_GTEST_PROP(DivisionSpec, EveryRefusalNamesAWayAndEveryWayStarts, ()) {
+  const ModelSpec model = drawn_model();
+  const auto data = *rc::gen::element(DataParallel::replicate, DataParallel::zero1, DataParallel::shard,
+                                      DataParallel::hybrid);
+  RunConfig config =
+      asked(*rc::gen::inRange<std::int64_t>(1, 10), data, 0, *rc::gen::inRange<std::int64_t>(1, 49));
+  if (data == DataParallel::hybrid) config.shard_ranks = *rc::gen::inRange<std::int64_t>(0, 9);
+  config.expert_ranks = *rc::gen::element<std::int64_t>(1, 1, 2, 3, 5, 8);
   config.sequence_length = *rc::gen::inRange<std::int64_t>(1, 49);
-  const RunRanks ranks{per_host * *rc::gen::inRange<std::int64_t>(1, 4), per_host};
+  if (*rc::gen::arbitrary<bool>())
+    config.micro = *rc::gen::elementOf(divisors(config.sequences));
+  else if (config.sequences > 2 && *rc::gen::arbitrary<bool>())
+    config.ramp = {{.sequences = *rc::gen::inRange<std::int64_t>(1, config.sequences), .steps = 1}};
+  const auto per_host = *rc::gen::inRange<std::int64_t>(1, 13);
+  RunRanks ranks{per_host * *rc::gen::inRange<std::int64_t>(1, 4), per_host};
+  if (*rc::gen::weightedElement<bool>({{5, false}, {1, true}})) ranks = {ranks.all + 1, 0};
+  check(config);
   std::string text;
   try {
-    divide(config, example(), ranks);
+    divide(config, model, ranks);
+    check_stages(config, model, ranks);
     return;
-  } catch (const UserError&) {
-    return;  // of the batch, which names batches
+  } catch (const UserError& error) {
+    text = error.what();
   } catch (const SpecError& error) {
     text = error.what();
   }
   RC_LOG() << text << "\n";
-  const auto each = [&](const char* before, auto&& change) {
-    std::smatch found;
-    if (!std::regex_search(text, found, std::regex(std::string(before) + "(\\d+)(?: or (\\d+))?"))) return;
-    for (const std::size_t i : {1u, 2u}) {
-      if (!found[i].matched) continue;
-      RunConfig other = config;
-      RunRanks of = ranks;
-      change(other, of, std::stoll(found[i]));
-      divide(other, example(), of);
-    }
-  };
-  const bool both = text.find(" and parallel.shard_ranks to ") != std::string::npos;
-  const bool without = text.find("without parallel.tensor") != std::string::npos;
-  if (both) {
-    std::smatch pair;
-    RC_ASSERT(
-        std::regex_search(text, pair, std::regex("tensor to (\\d+) and parallel.shard_ranks to (\\d+)")));
-    config.tensor_ranks = std::stoll(pair[1]), config.shard_ranks = std::stoll(pair[2]);
-    divide(config, example(), ranks);
-    return;
+  const std::vector<tests::Change> ways = tests::ways_of(text);
+  RC_ASSERT(!ways.empty());
+  for (const tests::Change& way : ways) {
+    RunConfig other = config;
+    RunRanks of = ranks;
+    follow(way, other, of, config.ramp.empty() ? 0 : config.ramp.front().sequences);
+    start(other, model, of);
   }
-  each("parallel.shard_ranks to ", [](RunConfig& c, RunRanks&, std::int64_t n) { c.shard_ranks = n; });
-  each("parallel.tensor to ", [](RunConfig& c, RunRanks&, std::int64_t n) { c.tensor_ranks = n; });
-  each("start ", [&](RunConfig& c, RunRanks& r, std::int64_t n) {
-    r = {n, ranks.per_host == ranks.all ? n : per_host};
-    if (without) c.tensor_ranks = 1, c.shard_ranks = 0;
-  });
+}
+
+/// The same of a run whose degrees are wrong alone and together, of one model.
+TEST(DivisionSpec, NoRefusalOfADegreeIsWithoutAWay) {
+  ModelSpec model = example();
+  model.family = Family::qwen3_moe, model.experts = Experts{.count = 12, .active = 2, .width = 8};
+  int refused = 0;
+  for (const std::int64_t tensor : {1, 2, 3, 8})
+    for (const std::int64_t expert : {1, 5, 7, 12})
+      for (const std::int64_t shard_ranks : {0, 3, 4})
+        for (const std::int64_t all : {1, 6, 10, 16}) {
+          RunConfig config =
+              asked(tensor, shard_ranks > 0 ? DataParallel::hybrid : DataParallel::shard, shard_ranks, 48);
+          config.expert_ranks = expert;
+          std::string text;
+          try {
+            divide(config, model, {all, all});
+            continue;
+          } catch (const UserError& error) {
+            text = error.what();
+          } catch (const SpecError& error) {
+            text = error.what();
+          }
+          ++refused;
+          const std::vector<tests::Change> ways = tests::ways_of(text);
+          EXPECT_FALSE(ways.empty()) << text;
+          for (const tests::Change& way : ways) {
+            RunConfig other = config;
+            RunRanks of{all, all};
+            follow(way, other, of);
+            EXPECT_NO_THROW(start(other, model, of)) << text;
+          }
+        }
+  EXPECT_GT(refused, 116);
 }
 
 }  // namespace

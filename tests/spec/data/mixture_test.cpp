@@ -20,12 +20,36 @@ std::vector<std::int64_t> draw_weights() {
   return weights;
 }
 
+std::vector<std::size_t> order_of(const Mixture& mixture) {
+  std::vector<std::size_t> order;
+  for (std::int64_t g = 0; g < mixture.period(); ++g) order.push_back(mixture.at(g).source);
+  return order;
+}
+
 TEST(Mixture, HasTheOrderOfThePagesExample) {
   const Mixture mixture({500'000, 300'000, 200'000});
   EXPECT_EQ(mixture.weights(), (std::vector<std::int64_t>{5, 3, 2}));
-  std::vector<std::size_t> order;
-  for (std::int64_t g = 0; g < 10; ++g) order.push_back(mixture.at(g).source);
-  EXPECT_EQ(order, (std::vector<std::size_t>{0, 1, 0, 2, 0, 1, 0, 2, 1, 0}));
+  EXPECT_EQ(order_of(mixture), (std::vector<std::size_t>{0, 1, 0, 2, 0, 1, 0, 2, 1, 0}));
+}
+
+/// Of equal deadlines the first source's comes first, whether the weights are equal or not (by the page's
+/// rule, in fractions).
+TEST(Mixture, OfEqualDeadlinesTheFirstSourceGoesFirst) {
+  EXPECT_EQ(order_of(Mixture({1, 1})), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(order_of(Mixture({1, 1, 1})), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(order_of(Mixture({1, 3})), (std::vector<std::size_t>{1, 0, 1, 1}));
+  EXPECT_EQ(order_of(Mixture({1, 1, 5})), (std::vector<std::size_t>{2, 2, 0, 2, 1, 2, 2}));
+}
+
+/// Among sources of one weight the first never has fewer places.
+RC_GTEST_PROP(Mixture, EqualWeightsTakeTurnsInTheirOrder, ()) {
+  std::vector<std::int64_t> weights = draw_weights();
+  weights.push_back(weights.front());
+  const Mixture mixture(weights);
+  const std::size_t last = mixture.sources() - 1;
+  for (std::int64_t g = 0; g <= mixture.period(); ++g)
+    RC_ASSERT(mixture.count(0, g) >= mixture.count(last, g) &&
+              mixture.count(last, g) >= mixture.count(0, g) - 1);
 }
 
 // Tijdeman's bound, in whole numbers: |x_k(g) P - W_k g| d <= P (d - 1).

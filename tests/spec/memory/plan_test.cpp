@@ -473,5 +473,26 @@ TEST(MemoryPlanSpec, C1RefusesAStepWithoutTokens) {
   }
 }
 
+/// What is named as a micro-batch divides the stages of a ramp, and FP8 takes its tokens.
+TEST(MemoryPlanSpec, AMicroBatchThatIsNamedGoesWithRampAndFp8) {
+  Setting setting;
+  setting.model = find_model("llama-1.36b");
+  setting.dtype = Dtype::bf16, setting.micro = 24, setting.sequence_length = 1000;
+  Setting less = setting;
+  less.micro = 7, less.micro_batches = 24;
+  const Count capacity = plan(less).peak;
+  const auto named = [&] { return fit(setting, capacity).smaller_micro->micro; };
+  EXPECT_EQ(named(), 6);
+  setting.common_sequences = 4;
+  EXPECT_EQ(named(), 4);
+  setting.common_sequences = 3;
+  EXPECT_EQ(named(), 3);
+  setting.linear.recipe = quantise::Recipe::fp8_tensor;  // in units of 16 tokens
+  EXPECT_FALSE(micro_holds(setting, 3));
+  setting.common_sequences = 0;
+  EXPECT_TRUE(micro_holds(setting, 4));
+  EXPECT_FALSE(micro_holds(setting, 3));
+}
+
 }  // namespace
 }  // namespace assay::spec::memory::plan_test

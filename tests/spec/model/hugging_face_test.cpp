@@ -251,8 +251,11 @@ TEST(HuggingFace, AWindowOfSomeLayersLeavesNothingOutOfSequencesThatAreNoLonger)
   config["max_position_embeddings"] = 4096;  // no sequence is longer than they
   EXPECT_EQ(refused({}), "");
   EXPECT_NE(refused(4097), "");
-  config.erase("sliding_window");
-  EXPECT_NE(refused(16).find("of a length that is not said"), std::string::npos);
+  config.erase("sliding_window");  // the class's
+  EXPECT_EQ(refused(4096), "");
+  EXPECT_NE(refused(4097).find("--seq 4096"), std::string::npos);
+  config["sliding_window"] = nullptr;  // no layer has one
+  EXPECT_EQ(refused(4097), "");
 }
 
 TEST(HuggingFace, ARefusalListsWhatTrains) {

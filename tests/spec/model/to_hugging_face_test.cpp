@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
+
 #include "spec/error.hpp"
 #include "spec/model/hugging_face.hpp"
 #include "spec/model/inventory.hpp"
@@ -78,6 +80,67 @@ TEST(ToHuggingFace, AModelTakesTheClassThatComputesIt) {
   const HuggingFaceConfig mixtral = to_hugging_face(model, "F32");
   EXPECT_EQ(Json::parse(mixtral.json)["model_type"], "mixtral");
   EXPECT_NE(inventory(mixtral.model).parameters.at(8).name.find("block_sparse_moe"), std::string::npos);
+}
+
+/// What the model has as a real stands in the file as one, whole or not, and what it counts as an integer.
+TEST(ToHuggingFace, RealsAreWrittenAsReals) {
+  for (const char* name : {"llama3-8b", "qwen3-0.6b", "deepseek-v3", "olmoe-1b-7b"}) {
+    SCOPED_TRACE(name);
+    ModelSpec model = find_model(name);
+    model.norm_eps = 1, model.init_std = 2, model.rope_theta = 1e15;
+    if (model.experts && model.latent) model.experts->scaling_factor = 1;
+    RopeScaling scaling{.factor = 4, .original_context = model.context / 4};
+    if (model.latent)
+      scaling.kind = RopeScalingKind::yarn, scaling.mscale = scaling.mscale_all_dim = 1,
+      scaling.attention_factor = 2;
+    model.rope_scaling = scaling;
+    const Json config = Json::parse(to_hugging_face(model, "BF16").json);
+    for (const Json& table : {config, config["rope_scaling"]})
+      for (const auto& [key, value] : table.items()) {
+        const bool real = std::set<std::string>{"rms_norm_eps",     "initializer_range",
+                                                "rope_theta",       "routed_scaling_factor",
+                                                "factor",           "low_freq_factor",
+                                                "high_freq_factor", "beta_fast",
+                                                "beta_slow",        "mscale",
+                                                "mscale_all_dim",   "attention_factor"}
+                              .contains(key);
+        EXPECT_EQ(value.is_number_float(), real) << key << " = " << value;
+      }
+  }
+}
+
+/// A window that leaves nothing out is written where the class has one, and is none where it has not.
+TEST(ToHuggingFace, AWindowAsLongAsTheContextIsNone) {
+  for (const char* name : {"tiny-llama", "qwen3-0.6b", "mixtral-8x7b", "qwen3-30b-a3b", "olmoe-1b-7b"}) {
+    ModelSpec model = find_model(name);
+    for (const std::int64_t more : {0, 1, 1000}) {
+      model.window = model.context + more;
+      const HuggingFaceConfig written = to_hugging_face(model, "F32");
+      EXPECT_EQ(written.model.window, 0);
+      EXPECT_EQ(written.model.family, model.family);
+      EXPECT_EQ(Json::parse(written.json)["architectures"],
+                Json::parse(to_hugging_face(find_model(name), "F32").json)["architectures"]);
+    }
+  }
+}
+
+/// Sizes that a class cannot compute go to another class, or are refused with the reason.
+TEST(ToHuggingFace, SizesThatAClassCannotComputeAreNotWrittenForIt) {
+  ModelSpec model = find_model("tiny-llama");
+  model.width += 2;  // 4 heads: a Llama's is a multiple of them, a Mistral's need not be
+  ASSERT_NE(model.width % model.heads, 0);
+  EXPECT_EQ(Json::parse(to_hugging_face(model, "F32").json)["model_type"], "mistral");
+  model = find_model("olmoe-1b-7b");
+  model.name = "wide", model.head_dim = 64;
+  try {
+    to_hugging_face(model, "F32");
+    FAIL() << "written";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "no class of Hugging Face transformers computes model \"wide\": a \"olmoe\" norms queries over "
+              "hidden_size = 2048 entries, and 16 heads of 64 have 1024; the classes are those of "
+              "spec/model/hugging_face.md");
+  }
 }
 
 TEST(ToHuggingFace, WhatNoClassComputesIsRefusedByItsFields) {

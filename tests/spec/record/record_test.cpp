@@ -101,6 +101,9 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
                                           "peak_flops",
                                           "expected_first_loss",
                                           "planned_memory_bytes",
+                                          "planned_load",
+                                          "most_load",
+                                          "load",
                                           "attention",
                                           "tensor_ranks",
                                           "expert_ranks",
@@ -131,6 +134,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.peak_flops = 1;
   start.expected_first_loss.emplace();
   start.planned_memory_bytes = 1;
+  start.planned_load = 1.25, start.most_load = 2;
   start.attention = "cudnn";
   start.tensor_ranks = 4;
   start.expert_ranks = 2;
@@ -140,6 +144,7 @@ TEST(RecordSpec, EveryFieldOfEveryEventIsRequiredOrOptionalAsDocumented) {
   start.validation = "8 of 9 samples";
   Memory memory;
   memory.measured_bytes = 1;
+  memory.load = 1.5;
   Validation validation;
   validation.bits_per_byte = 4.5;
   Step step;
