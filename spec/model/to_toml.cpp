@@ -1,26 +1,13 @@
 // Writes the TOML form of a model: what spec/model/model_toml.cpp reads.
-#include <charconv>
-
+#include "spec/config/value.hpp"
 #include "spec/model/fields.hpp"
 
 namespace assay::spec {
 
 namespace {
 
-/// Shortest text that reads back as the same double, always with a point or an exponent (TOML's float).
-std::string toml(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
-
-std::string toml(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return out + "\"";
-}
-
+std::string toml(double value) { return toml_literal(value); }
+std::string toml(const std::string& text) { return toml_literal(text); }
 std::string toml(std::int64_t value) { return std::to_string(value); }
 std::string toml(bool value) { return value ? "true" : "false"; }
 template <class Choice>
