@@ -1,5 +1,5 @@
 # The small program `assay`: spec verbs, report, doctor. No libtorch, starts in milliseconds.
-set(ASSAY_CHECKPOINT_FILES durable_file.cpp export.cpp folder.cpp input_file.cpp inspect.cpp manifest.cpp newest_whole.cpp partial_folder.cpp
+set(ASSAY_CHECKPOINT_FILES data_file.cpp durable_file.cpp export.cpp folder.cpp input_file.cpp inspect.cpp manifest.cpp newest_whole.cpp partial_folder.cpp
     reshard.cpp safetensors_file.cpp slice_file.cpp stored_state.cpp weight_folder.cpp)
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/cli/*.cpp ${CMAKE_SOURCE_DIR}/impl/report/*.cpp)
 list(FILTER cli_sources EXCLUDE REGEX "main\\.cpp$")

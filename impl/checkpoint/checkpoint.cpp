@@ -20,14 +20,10 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states) {
   return bytes;
 }
 
-std::optional<std::vector<DataFile>> data_of(const std::string& path) { return read_manifest(path).data; }
-
 std::optional<Validated> best_of(const std::string& directory) {
   const auto best = best_checkpoint(fs::path(directory) / "checkpoints");
   return best ? read_manifest(*best).validation : std::nullopt;
 }
-
-std::string model_of(const std::string& path) { return read_manifest(path).model; }
 
 std::optional<std::string> newest(const std::string& directory) {
   const auto found = marked_checkpoints(fs::path(directory) / "checkpoints");

@@ -19,12 +19,14 @@ namespace assay::impl::checkpoint {
 /// The state of a run besides the buffers. Sample order, learning rate and randomness are pure functions of
 /// it.
 struct State {
-  std::int64_t step = 0;                           ///< completed optimizer steps
-  std::int64_t tokens = 0;                         ///< tokens trained on
-  std::string config;                              ///< the run's settings as dumped TOML
-  std::optional<std::vector<DataFile>> data = {};  ///< the run's token files; data_of reads them back
-  std::optional<Validated> validation = {};        ///< at this step; best_of reads it back
-  std::string model = {};                          ///< as TOML (spec/model); model_of reads it back
+  std::int64_t step = 0;    ///< completed optimizer steps
+  std::int64_t tokens = 0;  ///< tokens trained on
+  std::string config;       ///< the run's settings as dumped TOML, with whole paths
+  /// Names of those that followed from others; nothing where an earlier version saved it.
+  std::optional<std::vector<std::string>> derived = {};
+  std::optional<std::vector<DataFile>> data = {};  ///< what the run reads; nothing of an earlier version
+  std::optional<Validated> validation = {};        ///< at this step
+  std::string model = {};                          ///< as TOML (spec/model); empty of an earlier version
   std::int64_t skipped = 0;  ///< steps of these that were not finite and changed nothing
 };
 
@@ -71,15 +73,9 @@ std::int64_t size_on_disk(const spec::Inventory& inventory, Dtype states);
 /// What a checkpoint folder says of its run, without its tensors. Errors: UserError(bad_data), as `load`.
 State read_state(const std::string& path);
 
-/// The token files that its run read; nothing where an earlier version saved it. Errors: UserError(bad_data).
-std::optional<std::vector<DataFile>> data_of(const std::string& path);
-
 /// Loss of the checkpoint that is named checkpoints/best in a run folder, and of which set it is; nothing
 /// where none is.
 std::optional<Validated> best_of(const std::string& directory);
-
-/// The model that was trained, as TOML; empty where an earlier version saved it. Errors: UserError(bad_data).
-std::string model_of(const std::string& path);
 
 /// Hash of a committed checkpoint's manifest, which holds the hashes of its files: the same for two folders
 /// where they continue the same run from the same step. Errors: UserError(bad_data), as `load`.

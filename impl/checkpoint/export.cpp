@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "impl/checkpoint/data_file.hpp"
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/partial_folder.hpp"
@@ -14,6 +15,7 @@
 #include "spec/error.hpp"
 #include "spec/model/hugging_face.hpp"
 #include "spec/text/json.hpp"
+#include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::checkpoint {
@@ -50,15 +52,16 @@ spec::TokenIds ids_of(const spec::RunConfig& config) {
 }
 
 /// Copies the tokenizer's files from the first folder that has one.
-void copy_tokenizer(const spec::RunConfig& config, const fs::path& into, Exported& out) {
-  std::vector<fs::path> folders;
-  if (!config.weights.empty()) folders.emplace_back(config.weights);
-  for (const std::string& path : config.data_paths) folders.push_back(fs::path(path).parent_path());
+void copy_tokenizer(const spec::RunConfig& config, const Manifest& manifest, const fs::path& into,
+                    Exported& out) {
   const DiskCall disk;
-  for (const fs::path& folder : folders) {
+  for (const fs::path folder : tokenizer_folders(config)) {
     for (const char* name : tokenizer_files) {
       std::error_code error;
       if (!fs::is_regular_file(folder / name, error)) continue;
+      if (name == std::string_view("tokenizer.json"))
+        require_tokenizer(manifest, folder / name,
+                          "; nothing was exported: put that one back, or move this one away");
       fs::copy_file(folder / name, into / name, error);
       if (error)
         throw UserError(ExitCode::io, "cannot copy " + (folder / name).string() + " to " + into.string() +
@@ -67,7 +70,7 @@ void copy_tokenizer(const spec::RunConfig& config, const fs::path& into, Exporte
       out.tokenizer.emplace_back(name);
     }
     if (out.tokenizer.empty()) continue;
-    out.tokenizer_from = folder.empty() ? "." : folder.string();
+    out.tokenizer_from = folder.string();
     return;
   }
 }
@@ -108,6 +111,24 @@ void write_files(const fs::path& folder, const spec::Inventory& own, const spec:
 }
 }  // namespace
 
+std::vector<std::string> tokenizer_folders(const spec::RunConfig& config) {
+  std::vector<std::string> folders;
+  if (!config.weights.empty()) folders.push_back(config.weights);
+  for (const std::string& path : config.data_paths)
+    folders.push_back(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
+  return folders;
+}
+
+void require_tokenizer(const Manifest& manifest, const std::string& path, const std::string& advice) {
+  const DataFile here = data_file(path);
+  for (const DataFile& then : manifest.data.value_or(std::vector<DataFile>()))
+    if (then.of == DataFile::tokenizer && !here.same_content(then))
+      throw UserError(ExitCode::bad_data, path + " is not the tokenizer of the run, which was " + then.path +
+                                              " (" + spec::grouped(then.bytes) + " bytes, sample " +
+                                              then.sample + "; this one: " + spec::grouped(here.bytes) +
+                                              " bytes, sample " + here.sample + ")" + advice);
+}
+
 spec::ModelSpec model_in(const Manifest& manifest, const std::string& origin) {
   if (!manifest.model.empty()) return spec::model_from_toml(manifest.model, origin);
   const spec::RunConfig config = spec::load_dump(manifest.config, origin);
@@ -127,10 +148,7 @@ std::string checkpoint_in(const std::string& path) {
                                               "(.../checkpoints/step_00000100) or a run's");
     folder = found.back().path;
   }
-  if (!committed(folder))
-    throw UserError(ExitCode::bad_data, folder.string() +
-                                            ": checkpoint_c1: not a committed checkpoint (COMMITTED is "
-                                            "missing or does not belong to manifest.json); take another one");
+  committed_manifest(folder, "; take another one");
   return folder.string();
 }
 
@@ -152,7 +170,7 @@ Exported export_weights(const ExportRequest& request) {
   PartialFolder made(partial);
   write_text(partial / "config.json", as.json);
   write_text(partial / "generation_config.json", spec::generation_config(ids));
-  copy_tokenizer(config, partial, out);
+  copy_tokenizer(config, manifest, partial, out);
   write_files(partial, own, named, stored, request, out);
   sync_folder(partial);
   made.rename_to(folder);

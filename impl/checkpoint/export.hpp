@@ -18,6 +18,14 @@ spec::ModelSpec model_in(const Manifest& manifest, const std::string& origin);
 /// UserError(bad_data) where it is neither, or the checkpoint is not committed.
 std::string checkpoint_in(const std::string& path);
 
+/// Folders that may hold the tokenizer of a run: that of its model.weights, then those of its token files.
+/// The first one that does has it.
+std::vector<std::string> tokenizer_folders(const spec::RunConfig& config);
+
+/// Errors: UserError(bad_data), which ends in `advice`, where tokenizer.json at `path` holds something else
+/// than when the run began; early versions did not say what it held.
+void require_tokenizer(const Manifest& manifest, const std::string& path, const std::string& advice);
+
 struct ExportRequest {
   std::string checkpoint;       ///< a checkpoint's folder, or a run's
   std::string folder;           ///< that is made

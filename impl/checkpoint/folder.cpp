@@ -41,9 +41,53 @@ std::string folder_name(std::int64_t step) {
   return "step_" + std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
 }
 
+namespace {
+/// A copy of a whole checkpoint is whole, and of another step than its name says.
+void require_step_of_name(const fs::path& folder, std::int64_t step) {
+  const fs::path named = folder.has_filename() ? folder : folder.parent_path();
+  const auto in_name = step_in_name(named.filename().string());
+  // checkpoint_c6
+  if (in_name && *in_name != step)
+    throw UserError(ExitCode::bad_data,
+                    folder.string() + ": checkpoint_c6: holds step " + std::to_string(step) +
+                        ", and its name says step " + std::to_string(*in_name) +
+                        ": it is a copy, or was renamed; call it " + folder_name(step) + ", or move it away");
+}
+}  // namespace
+
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  return manifest_from_json(read_whole(path, manifest_limit), path.string());
+  Manifest manifest = manifest_from_json(read_whole(path, manifest_limit), path.string());
+  require_step_of_name(folder, manifest.step);
+  return manifest;
+}
+
+namespace {
+/// Whether the marker holds the hash of the manifest.
+bool marker_is_right(const fs::path& folder) try {
+  std::error_code error;
+  return fs::is_regular_file(folder / marker_name, error) &&
+         fs::is_regular_file(folder / manifest_name, error) &&
+         read_whole(folder / marker_name, 64) == hash_of_manifest(folder) + "\n";
+} catch (const UserError&) {
+  return false;  // too long, or the disk does not give it
+}
+}  // namespace
+
+Manifest committed_manifest(const fs::path& folder, const std::string& advice) {
+  // checkpoint_c1
+  if (!marker_is_right(folder))
+    throw UserError(ExitCode::bad_data,
+                    folder.string() +
+                        ": checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not "
+                        "belong to manifest.json)" +
+                        advice);
+  return read_manifest(folder);
+}
+
+std::string hash_of_manifest(const fs::path& folder) {
+  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
+  return content_hash(std::as_bytes(std::span(manifest)));
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
@@ -53,17 +97,11 @@ void write_manifest(const fs::path& folder, const Manifest& manifest) {
   sync_folder(folder);
 }
 
-bool committed(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::is_regular_file(folder / marker_name, error) ||
-      !fs::is_regular_file(folder / manifest_name, error))
-    return false;
-  try {
-    const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
-    return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
-  } catch (const UserError&) {
-    return false;  // too long, or the disk does not give it
-  }
+bool committed(const fs::path& folder) try {
+  committed_manifest(folder, "");
+  return true;
+} catch (const UserError&) {
+  return false;
 }
 
 std::vector<Found> marked_checkpoints(const fs::path& parent) {

@@ -23,14 +23,22 @@ struct Found {
 /// "step_00000100"
 std::string folder_name(std::int64_t step);
 
-/// Errors: UserError(bad_data) checkpoint_c2, and where the file cannot be read.
+/// Errors: UserError(bad_data) checkpoint_c2, c6 where the folder's name is that of another step, and where
+/// the file cannot be read.
 Manifest read_manifest(const std::filesystem::path& folder);
+
+/// Of a checkpoint whose marker holds the hash of its manifest. Errors: as read_manifest; UserError(bad_data)
+/// checkpoint_c1, which ends in `advice`.
+Manifest committed_manifest(const std::filesystem::path& folder, const std::string& advice);
+
+/// content_hash of the file, whatever it holds. Errors: UserError(bad_data) where it cannot be read.
+std::string hash_of_manifest(const std::filesystem::path& folder);
 
 /// The last files of a folder, in which all others are durable: the manifest, then the marker, then the
 /// folder's entries. Errors: UserError(io).
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// True when the marker holds the hash of the manifest; false also where one of them cannot be read.
+/// Whether committed_manifest gives one.
 bool committed(const std::filesystem::path& folder);
 
 /// Checkpoints in `parent` that have a marker, right or wrong, by rising step. A missing parent holds none.

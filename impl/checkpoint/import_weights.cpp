@@ -58,13 +58,16 @@ void check_weights(const std::string& folder, const spec::ModelSpec& model) {
   sources_of(open_weights(folder), model, spec::inventory(model));
 }
 
-std::string sample_of_weights(const std::string& folder) {
+DataFile weights_file(const std::string& folder) {
+  DataFile out{.path = folder, .bytes = 0, .sample = {}, .of = DataFile::weights};
   std::string all;
   for (const InputFile& input : open_weights(folder).inputs) {
     const DataFile file = data_file(input.path().string());
+    out.bytes += file.bytes;
     all += input.path().filename().string() + " " + std::to_string(file.bytes) + " " + file.sample + " ";
   }
-  return spec::content_hash(std::as_bytes(std::span(all)));
+  out.sample = spec::content_hash(std::as_bytes(std::span(all)));
+  return out;
 }
 
 spec::record::WeightsFrom import_weights(const std::string& path, const spec::ModelSpec& model,

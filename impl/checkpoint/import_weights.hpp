@@ -2,6 +2,7 @@
 // Hugging Face weights as the beginning of a run (spec/checkpoint/weight_files.md).
 #include <string>
 
+#include "impl/checkpoint/data_file.hpp"
 #include "impl/comm/communicator.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "spec/model/model_spec.hpp"
@@ -13,9 +14,9 @@ namespace assay::impl::checkpoint {
 /// alone. Errors: UserError(bad_data), as open_weights and sources_of.
 void check_weights(const std::string& folder, const spec::ModelSpec& model);
 
-/// Two folders that give the same are taken for the same files: names, sizes and samples of each. Errors:
+/// The folder as one file: its sample is of names, sizes and samples of all that hold weights. Errors:
 /// UserError(bad_data), as open_weights.
-std::string sample_of_weights(const std::string& folder);
+DataFile weights_file(const std::string& folder);
 
 /// Fills weights and master weights; moments stay as they are. Of each tensor a rank reads what it holds, one
 /// tensor after the other; whole ones, dealt out over the ranks, for the hash of the content. Returns what

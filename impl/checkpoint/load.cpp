@@ -49,15 +49,6 @@ void check_model(const StoredState& stored, const ParameterBuffers& buffers) {
                        " parameters, the model has " + std::to_string(buffers.model.parameters.size()));
 }
 
-void require_committed(const fs::path& folder) {
-  // checkpoint_c1
-  if (!committed(folder))
-    refuse(folder,
-           "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
-           "manifest.json)" +
-               way_out(folder));
-}
-
 /// Reads what this rank holds, and adds up hashes of what it vouches for.
 class Filling {
  public:
@@ -146,23 +137,22 @@ void check_sums(const StoredState& stored, const at::Tensor& sums, Communicator&
 }
 
 State state_of(const Manifest& manifest) {
-  State state{.step = manifest.step, .tokens = manifest.tokens, .config = manifest.config};
-  state.skipped = manifest.skipped;
-  state.validation = manifest.validation;
-  return state;
+  return {.step = manifest.step,
+          .tokens = manifest.tokens,
+          .config = manifest.config,
+          .derived = manifest.derived,
+          .data = manifest.data,
+          .validation = manifest.validation,
+          .model = manifest.model,
+          .skipped = manifest.skipped};
 }
 }  // namespace
 
-State read_state(const std::string& path) {
-  require_committed(path);
-  return state_of(read_manifest(path));
-}
+State read_state(const std::string& path) { return state_of(committed_manifest(path, way_out(path))); }
 
 std::string content_of(const std::string& path) {
-  const fs::path folder(path);
-  require_committed(folder);
-  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
-  return content_hash(std::as_bytes(std::span(manifest)));
+  committed_manifest(path, way_out(path));
+  return hash_of_manifest(path);
 }
 
 std::int64_t step_of(const std::string& path) { return read_manifest(path).step; }

@@ -20,15 +20,20 @@ std::string listed(const std::vector<std::string>& entries, int indent) {
 
 std::string to_json(const DataFile& file) {
   return "{\"path\": " + json_string(file.path) + ", \"bytes\": " + std::to_string(file.bytes) +
-         ", \"sample\": " + json_string(file.sample) + '}';
+         ", \"sample\": " + json_string(file.sample) +
+         (file.format.empty() ? "" : ", \"format\": " + json_string(file.format)) +
+         (file.of == DataFile::training ? "" : ", \"of\": " + json_string(file.of)) + '}';
 }
 
 std::vector<DataFile> data_from(Item json) {
   std::vector<DataFile> files;
-  for (std::size_t i = 0; i < json.size(); ++i)
+  for (std::size_t i = 0; i < json.size(); ++i) {
     files.push_back({.path = json[i].at("path").text(),
                      .bytes = json[i].at("bytes").integer(),
                      .sample = json[i].at("sample").text()});
+    if (const auto format = json[i].find("format")) files.back().format = format->text();
+    if (const auto of = json[i].find("of")) files.back().of = of->text();
+  }
   return files;
 }
 
@@ -101,7 +106,9 @@ std::string to_json(const FileEntry& file) {
 }
 
 std::string to_json(const Manifest& manifest) {
-  std::vector<std::string> files, data, parameters;
+  std::vector<std::string> files, data, parameters, derived;
+  for (const std::string& name : manifest.derived.value_or(std::vector<std::string>()))
+    derived.push_back(json_string(name));
   for (const ParameterEntry& parameter : manifest.parameters) parameters.push_back(to_json(parameter));
   for (const FileEntry& file : manifest.files) files.push_back(to_json(file));
   if (manifest.data)
@@ -112,6 +119,7 @@ std::string to_json(const Manifest& manifest) {
          (manifest.skipped > 0 ? ",\n \"skipped\": " + std::to_string(manifest.skipped) : std::string()) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
+         (manifest.derived ? ",\n \"derived\": " + listed(derived, 2) : std::string()) +
          (manifest.model.empty() ? std::string() : ",\n \"model\": " + json_string(manifest.model)) +
          (manifest.data ? ",\n \"data\": " + listed(data, 2) : std::string()) +
          (manifest.validation ? ",\n \"validation\": " + to_json(*manifest.validation) : std::string()) +
@@ -130,12 +138,17 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
                     .step = json.at("step").integer(),
                     .tokens = json.at("tokens").integer(),
                     .config = json.at("config").text(),
+                    .derived = {},
                     .version = json.at("version").text(),
                     .dtype = json.at("dtype").text(),
                     .data = {},
                     .validation = {},
                     .parameters = {},
                     .files = {}};
+  if (const auto derived = json.find("derived")) {
+    manifest.derived.emplace();
+    for (std::size_t i = 0; i < derived->size(); ++i) manifest.derived->push_back((*derived)[i].text());
+  }
   if (const auto data = json.find("data")) manifest.data = data_from(*data);
   if (const auto validation = json.find("validation"))
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};

@@ -52,10 +52,11 @@ struct Manifest {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
   std::string config;
+  std::optional<std::vector<std::string>> derived = {};  ///< settings that followed from others
   std::string version;
   std::string dtype;  ///< of what is learned, as safetensors names it: "F32", "F64", "BF16"
-  std::optional<std::vector<DataFile>> data;  ///< token files of the run; earlier versions did not write them
-  std::optional<Validated> validation = {};   ///< where the run was validated at this step
+  std::optional<std::vector<DataFile>> data;    ///< what the run reads; earlier versions did not write it
+  std::optional<Validated> validation = {};     ///< where the run was validated at this step
   std::vector<ParameterEntry> parameters = {};  ///< in the order of the model; of schema 1 none
   std::vector<FileEntry> files = {};
   std::string model = {};    ///< as TOML (spec/model); empty where an earlier version wrote it

@@ -126,6 +126,7 @@ Manifest Save::manifest_of_ranks() const {
   Manifest manifest{.step = state_.step,
                     .tokens = state_.tokens,
                     .config = state_.config,
+                    .derived = state_.derived,
                     .version = ASSAY_VERSION,
                     .dtype = dtype_,
                     .data = state_.data,

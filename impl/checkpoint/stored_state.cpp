@@ -40,13 +40,7 @@ std::string way_out(const fs::path& folder) {
 
 StoredState::StoredState(fs::path folder, std::string advice)
     : folder_(std::move(folder)), advice_(std::move(advice)) {
-  // checkpoint_c1
-  if (!committed(folder_))
-    refuse(folder_,
-           "checkpoint_c1: not a committed checkpoint (COMMITTED is missing or does not belong to "
-           "manifest.json)" +
-               advice_);
-  manifest_ = read_manifest(folder_);
+  manifest_ = committed_manifest(folder_, advice_);
   if (manifest_.schema == 1) add_first_form();
   index();
 }

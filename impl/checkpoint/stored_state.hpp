@@ -33,9 +33,9 @@ class StoredState {
   };
 
   /// Reads marker and manifest, of schema 1 also the files' headers. Errors: UserError(bad_data)
-  /// checkpoint_c1, c2; c3 where a header is not one, or lists other tensors than the manifest; c4 where the
-  /// slices of a parameter are not the whole of it, or some of it twice.
-  /// `advice`: what to do about it, the end of each message.
+  /// checkpoint_c1, c2, c6; c3 where a header is not one, or lists other tensors than the manifest; c4 where
+  /// the slices of a parameter are not the whole of it, or some of it twice. `advice`: what to do about it,
+  /// the end of each message.
   StoredState(std::filesystem::path folder, std::string advice);
   /// With the advice of way_out.
   explicit StoredState(const std::filesystem::path& folder) : StoredState(folder, way_out(folder)) {}

@@ -1,5 +1,7 @@
 #include "impl/checkpoint/weight_folder.hpp"
 
+#include <algorithm>
+
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/safetensors_file.hpp"
 #include "spec/error.hpp"
@@ -69,7 +71,17 @@ WeightFolder open_weights(const std::string& path) {
     return folder;
   }
   const std::string json = read_whole(index, index_limit);
-  for (const std::string& name : spec::files_of_index(json, index.string())) open_one(folder, name);
+  const std::vector<std::string> names = spec::files_of_index(json, index.string());
+  // weight_files_c9
+  const auto other =
+      std::ranges::find_if(names, [](const auto& name) { return name != spec::single_weight_file; });
+  if (single && other != names.end())
+    throw UserError(ExitCode::bad_data,
+                    folder.path.string() +
+                        ": weight_files_c9: holds two models: " + spec::single_weight_file +
+                        ", which transformers loads, and " + *other + " of " + spec::weight_index_name +
+                        "; move away what is not meant, that file or the index with its files");
+  for (const std::string& name : names) open_one(folder, name);
   spec::check_index(json, folder.files, index.string());
   return folder;
 }

@@ -25,7 +25,8 @@ struct WeightFolder {
 
 /// Opens the files that model.safetensors.index.json lists or, where there is no index, model.safetensors.
 /// Errors: UserError(bad_data): no such files, a file of the index that is missing, a damaged header, an
-/// index that the headers contradict (weight_files_c6).
+/// index that the headers contradict (weight_files_c6), model.safetensors beside an index of other files
+/// (weight_files_c9).
 WeightFolder open_weights(const std::string& folder);
 
 /// Where the folder holds each parameter of the model. Errors: UserError(bad_data) weight_files_c1..c5, and

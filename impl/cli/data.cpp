@@ -93,6 +93,11 @@ int inspect(const Arguments& arguments, Streams streams) {
                 << ranges[i].smallest << " to " << ranges[i].largest << "\nfirst ids  "
                 << joined(first_ids(files[i]), " ") << "\n";
   }
+  try {
+    for (const TokenFile& file : files) file.require_width(spec::data::largest_vocabulary);
+  } catch (const UserError&) {
+    if (!fault) fault = std::current_exception();
+  }
   if (arguments.has("json")) streams.out << "[" << json << "]\n";
   if (fault) std::rethrow_exception(fault);
   return 0;
@@ -111,6 +116,7 @@ int verify(const Arguments& arguments, Streams streams) {
     files.emplace_back(path, stated_type(arguments), vocabulary);
   const std::vector<IdRange> ranges = ids_of(files);
   for (std::size_t i = 0; i < files.size(); ++i) {
+    files[i].require_width(vocabulary);
     impl::data::require_in_vocabulary(files[i], ranges[i]);
     impl::data::document_ends(files[i].file(), files[i].format());
     streams.out << files[i].path().string() << ": " << spec::grouped(files[i].tokens()) << " tokens of "
@@ -127,6 +133,7 @@ int convert(const Arguments& arguments, Streams streams) {
                     "`assay data convert` takes a token file and the file to make, as in `assay data convert "
                     "tokens.npy tokens.bin`");
   const TokenFile from(arguments.positional[1], stated_type(arguments), any_vocabulary);
+  from.require_width(any_vocabulary);
   const std::string& to = arguments.positional[2];
   Converted done;
   {

@@ -55,10 +55,9 @@ int train(const Arguments& arguments, Streams streams) {
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
   const spec::RunConfig config = spec::load(recipe, overrides);
   spec::require_data_of_own_model(config, recipe, overrides);
-  // A run from weights goes on without their folder: its checkpoint knows the model.
-  const bool checkpoint_knows =
-      !config.weights.empty() && config.model == config.weights && config.resume != spec::Resume::never;
-  if (!checkpoint_knows) {
+  // A run that goes on has the model of its checkpoint, with which the trainer compares the one that is
+  // named.
+  if (config.resume == spec::Resume::never) {
     const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
     spec::check(config, model);
     // A rank that a launcher started among others is judged where it knows them.

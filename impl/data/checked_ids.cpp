@@ -17,19 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of 16 pieces of 16 KiB, spread from the first byte to the last.
-std::string sampled_hash(const OpenedFile& file) {
-  constexpr std::int64_t pieces = 16, piece = 16 << 10;
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(std::min(piece, file.bytes())));
-  const std::int64_t room = file.bytes() - static_cast<std::int64_t>(bytes.size());
-  spec::ContentHash hash;
-  for (std::int64_t i = 0; i < pieces; ++i) {
-    file.read(room / (pieces - 1) * i + room % (pieces - 1) * i / (pieces - 1), bytes);
-    hash.add(std::as_bytes(std::span(bytes)));
-  }
-  return hash.hex();
-}
-
 fs::path cache_folder() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return fs::path(cache) / "assay/tokens";
@@ -72,7 +59,7 @@ bool ScannedFiles::remembers(const TokenFile& file) const {
 
 fs::path ScannedFiles::place(const TokenFile& file) const {
   const std::string facts = std::to_string(file.file().bytes()) + " " +
-                            std::to_string(file.file().changed()) + " " + sampled_hash(file.file()) + " " +
+                            std::to_string(file.file().changed()) + " " + file.sample() + " " +
                             file.format().description() + " " + std::to_string(file.format().first_byte);
   return folder_ / (spec::content_hash(std::as_bytes(std::span(facts))) + ".txt");
 }

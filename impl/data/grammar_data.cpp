@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "spec/checkpoint/content_hash.hpp"
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 
@@ -24,6 +25,14 @@ void GrammarData::read(std::int64_t sample, std::span<std::int32_t> ids) const {
 std::string GrammarData::description() const {
   return "the grammar's text, one byte a token, seed " + std::to_string(seed_) + ", " +
          std::to_string(samples_) + " samples of " + std::to_string(T_);
+}
+
+std::vector<DataFile> GrammarData::files() const {
+  constexpr std::int64_t bytes = 1 << 14;
+  const std::string text = spec::grammar::demo().window(0, 0, bytes);
+  return {{.path = "text of the built-in grammar",
+           .bytes = bytes,
+           .sample = spec::content_hash(std::as_bytes(std::span(text)))}};
 }
 
 }  // namespace assay::impl::data

@@ -23,6 +23,8 @@ class GrammarData : public SampleSource {
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
   std::string description() const override;
   std::optional<double> bytes_per_token() const override { return 1; }
+  /// A stretch of the grammar's text, the same for every seed, in place of a file.
+  std::vector<DataFile> files() const override;
 
  private:
   std::uint64_t seed_;

@@ -14,6 +14,15 @@
 
 namespace assay::impl::data {
 
+namespace {
+OpenedFile::Stamp stamp_of(const struct stat& status) {
+  const auto nanoseconds = [](const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; };
+  return {.bytes = status.st_size,
+          .modified = nanoseconds(status.st_mtim),
+          .changed = nanoseconds(status.st_ctim)};
+}
+}  // namespace
+
 OpenedFile::OpenedFile(std::filesystem::path path) : path_(std::move(path)) {
   // O_NONBLOCK: opening a pipe by mistake must fail below and not wait for a writer.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -22,12 +31,11 @@ OpenedFile::OpenedFile(std::filesystem::path path) : path_(std::move(path)) {
            std::string("cannot be opened: ") + std::strerror(errno) + "; check the path and its permissions");
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
-  bytes_ = status.st_size;
-  changed_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
+  stamp_ = stamp_of(status);
   std::string trouble;
   if (!known || !S_ISREG(status.st_mode))
     trouble = "is not a regular file; name the file of tokens itself";
-  else if (bytes_ == 0)
+  else if (bytes() == 0)
     trouble = "is empty; write it again, or take it off the list";
   if (trouble.empty()) return;
   ::close(descriptor_);
@@ -37,11 +45,19 @@ OpenedFile::OpenedFile(std::filesystem::path path) : path_(std::move(path)) {
 OpenedFile::OpenedFile(OpenedFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      bytes_(other.bytes_),
-      changed_(other.changed_) {}
+      stamp_(other.stamp_) {}
 
 OpenedFile::~OpenedFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+OpenedFile::Stamp OpenedFile::stamp_now() const {
+  struct stat status {};
+  const DataCall data;
+  if (::fstat(descriptor_, &status) != 0)
+    refuse(ExitCode::io, std::string("cannot be asked for its size: ") + std::strerror(errno) +
+                             "; check the disk or the network file system");
+  return stamp_of(status);
 }
 
 void OpenedFile::refuse(ExitCode code, const std::string& what) const {
@@ -60,7 +76,7 @@ void OpenedFile::read(std::int64_t offset, std::span<unsigned char> into) const 
                                "; check the disk or the network file system");
     if (got == 0)
       refuse(ExitCode::bad_data, "ends at byte " + std::to_string(offset) + " but had " +
-                                     std::to_string(bytes_) +
+                                     std::to_string(bytes()) +
                                      " bytes when it was opened; another program has shortened it");
     into = into.subspan(static_cast<std::size_t>(got));
     offset += got;
@@ -68,7 +84,7 @@ void OpenedFile::read(std::int64_t offset, std::span<unsigned char> into) const 
 }
 
 std::string OpenedFile::beginning(std::int64_t most) const {
-  std::string text(static_cast<std::size_t>(std::min(most, bytes_)), '\0');
+  std::string text(static_cast<std::size_t>(std::min(most, bytes())), '\0');
   read(0, {reinterpret_cast<unsigned char*>(text.data()), text.size()});
   return text;
 }

@@ -22,8 +22,17 @@ class OpenedFile {
   OpenedFile& operator=(OpenedFile&& other) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::int64_t bytes() const { return bytes_; }      ///< when it was opened
-  std::int64_t changed() const { return changed_; }  ///< its time of modification [ns]
+  std::int64_t bytes() const { return stamp_.bytes; }       ///< when it was opened
+  std::int64_t changed() const { return stamp_.modified; }  ///< its time of modification [ns]
+
+  /// By which a file is known to have been written to: its size, when its content was modified, and when
+  /// anything of it was changed, which no program can set.
+  struct Stamp {
+    std::int64_t bytes = 0, modified = 0, changed = 0;  ///< [B], [ns], [ns]
+    bool operator==(const Stamp&) const = default;
+  };
+  const Stamp& stamp() const { return stamp_; }  ///< when it was opened
+  Stamp stamp_now() const;                       ///< Errors: UserError io
 
   /// Errors: UserError bad_data (the file became shorter), io (the system cannot read).
   void read(std::int64_t offset, std::span<unsigned char> into) const;
@@ -36,7 +45,7 @@ class OpenedFile {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
-  std::int64_t bytes_ = 0, changed_ = 0;
+  Stamp stamp_;
 };
 
 /// The little-endian number of `width` bytes, 1 .. 8.

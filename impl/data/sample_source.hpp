@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "impl/data/data_file.hpp"
+
 namespace assay::impl::data {
 
 /// A numbered set of samples of T + 1 token ids each: inputs are ids 0..T-1, targets ids 1..T. What a sample
@@ -33,9 +35,8 @@ class SampleSource {
   /// Bytes of text behind each token, where the data says so.
   virtual std::optional<double> bytes_per_token() const { return std::nullopt; }
 
-  /// What makes the data look like something else than what was stated; a warning, nothing is refused for it.
-  /// Errors: those of read.
-  virtual std::optional<std::string> doubt() const { return std::nullopt; }
+  /// What it is read from, by content.
+  virtual std::vector<DataFile> files() const { return {}; }
 
  protected:
   /// The out_of_range check of read().

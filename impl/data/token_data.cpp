@@ -20,6 +20,7 @@ TokenData::TokenData(const std::vector<std::filesystem::path>& paths, std::optio
   files_.reserve(paths.size());
   for (const std::filesystem::path& path : paths) {
     const TokenFile& file = files_.emplace_back(path, stated, vocabulary);
+    file.require_width(vocabulary);
     if (file.tokens() <= T)
       throw UserError(ExitCode::bad_data,
                       "token file " + spec::quote(path.string()) + " has " + std::to_string(file.tokens()) +
@@ -72,24 +73,14 @@ std::optional<std::vector<std::int64_t>> TokenData::document_ends(std::int64_t s
   return ends;
 }
 
-std::optional<std::string> TokenData::doubt() const {
-  constexpr std::int64_t least = 64, most = 4096;
-  for (const TokenFile& file : files_) {
-    if (file.format().has_header() || file.format().type != TokenType::uint16) continue;
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(std::min(file.tokens(), most)) & ~std::size_t{1});
-    if (static_cast<std::int64_t>(ids.size()) < least) continue;
-    file.read(0, ids);
-    bool upper_halves = true, anything = false;
-    for (std::size_t i = 0; i < ids.size(); i += 2) {
-      upper_halves = upper_halves && ids[i + 1] == 0;
-      anything = anything || ids[i] != 0;
-    }
-    if (upper_halves && anything)
-      return "token file " + spec::quote(file.path().string()) +
-             " was stated to be uint16, and every other token of its beginning is 0, as in a file of uint32; "
-             "look at data.dtype";
-  }
-  return {};
+std::vector<DataFile> TokenData::files() const {
+  std::vector<DataFile> files;
+  for (const TokenFile& file : files_)
+    files.push_back({.path = file.path().string(),
+                     .bytes = file.file().bytes(),
+                     .sample = file.sample(),
+                     .format = file.format().description()});
+  return files;
 }
 
 std::int64_t TokenData::tokens() const {

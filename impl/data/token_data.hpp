@@ -21,7 +21,8 @@ class TokenData final : public SampleSource {
   /// `stated`: the type of raw ids, see recognise. `files_of_sources`: of a mixture, how many of the files
   /// each source has. `by_document`: document_ends() gives the ends that the formats know, which are kept in
   /// memory, 8 bytes each. Errors: UserError of TokenFile and data::document_ends; bad_data (a file shorter
-  /// than one sample); usage (no file, T < 1, a file that knows no ends of its documents).
+  /// than one sample, ids of another width than the stated one); usage (no file, T < 1, a file that knows no
+  /// ends of its documents).
   TokenData(const std::vector<std::filesystem::path>& paths, std::optional<TokenType> stated,
             std::int64_t vocabulary, std::int64_t T, const std::vector<std::int64_t>& files_of_sources = {},
             bool by_document = false);
@@ -32,8 +33,7 @@ class TokenData final : public SampleSource {
   void read(std::int64_t sample, std::span<std::int32_t> ids) const override;
   std::optional<std::vector<std::int64_t>> document_ends(std::int64_t sample) const override;
   std::string description() const override;
-  /// Raw ids stated as uint16 of which every other is 0: uint32 ids below 65,536 look so.
-  std::optional<std::string> doubt() const override;
+  std::vector<DataFile> files() const override;
 
   std::int64_t tokens() const;         ///< of all files
   std::int64_t unused_tokens() const;  ///< that belong to no sample

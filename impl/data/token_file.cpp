@@ -4,13 +4,20 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "spec/checkpoint/content_hash.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::data {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "range_of reads tokens as this machine's integers");
@@ -53,6 +60,18 @@ IdRange range_of(TokenType type, std::span<const unsigned char> bytes) {
   throw std::logic_error("a type of tokens");
 }
 
+/// spec::sample_hash of the file as it is now. `piece` is given each piece.
+std::string sample_of(
+    const OpenedFile& file,
+    const std::function<void(std::uint64_t, std::span<const std::byte>)>& piece = [](auto, auto) {}) {
+  return spec::sample_hash(static_cast<std::uint64_t>(file.bytes()),
+                           [&](std::uint64_t position, std::span<std::byte> into) {
+                             file.read(static_cast<std::int64_t>(position),
+                                       {reinterpret_cast<unsigned char*>(into.data()), into.size()});
+                             piece(position, into);
+                           });
+}
+
 std::int64_t checked_vocabulary(std::int64_t vocabulary) {
   if (vocabulary < 1 || vocabulary > std::int64_t{1} << 31)
     throw UserError(ExitCode::usage,
@@ -71,7 +90,42 @@ void IdRange::add(const IdRange& other) {
 TokenFile::TokenFile(std::filesystem::path path, std::optional<TokenType> stated, std::int64_t vocabulary)
     : file_(std::move(path)),
       format_(recognise(file_, stated)),
-      vocabulary_(checked_vocabulary(vocabulary)) {}
+      vocabulary_(checked_vocabulary(vocabulary)),
+      sample_(sample_of(file_, [this](std::uint64_t position, std::span<const std::byte> bytes) {
+        words_.add(position, bytes);
+      })) {
+  known_->stamp = file_.stamp();
+}
+
+void TokenFile::require_width(std::int64_t vocabulary) const {
+  const std::int64_t stated = width(format_.type), likely = words_.likely(stated, vocabulary);
+  if (!format_.by_word || likely == stated) return;
+  const std::string type(name(format_.type));
+  const std::string what =
+      likely == 2   ? "uint16: read as uint32, its ids are beyond any vocabulary; state \"uint16\""
+      : likely == 4 ? "uint32: read as uint16, every second id is the high half of one; state \"uint32\""
+                    : "ids of 8 bytes, as numpy writes them by default; write it anew, by "
+                      "ids.astype(\"uint32\").tofile(...) or numpy.save";
+  fs::path json = file_.path();
+  file_.refuse(ExitCode::bad_data,
+               "was stated to be " + type + " and holds " + what + " (if it is " + type +
+                   " all the same, let " + spec::quote(json.replace_extension(".json").string()) +
+                   " beside it say so: {\"format\": \"assay-tokens-1\", \"dtype\": \"" + type + "\"})");
+}
+
+void TokenFile::require_same_content() const {
+  const OpenedFile::Stamp now = file_.stamp_now();
+  const std::scoped_lock lock(known_->mutex);
+  if (now == known_->stamp) return;
+  if (now.bytes != file_.bytes() || sample_of(file_) != sample_)
+    file_.refuse(ExitCode::bad_data,
+                 "was overwritten since it was opened and " +
+                     (now.bytes == file_.bytes() ? "holds other tokens"
+                                                 : "has " + spec::grouped(now.bytes) + " bytes, not the " +
+                                                       spec::grouped(file_.bytes()) + " that it had") +
+                     "; put back what it held and go on by `assay resume`, or train another run on it");
+  known_->stamp = now;
+}
 
 std::int32_t TokenFile::checked(const unsigned char* bytes, std::int64_t token) const {
   const std::int64_t size = width(format_.type);
@@ -105,6 +159,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> ids) const {
       ids[static_cast<std::size_t>(done + i)] =
           checked(&buffer[static_cast<std::size_t>(i * size)], first + done + i);
   }
+  require_same_content();
 }
 
 IdRange TokenFile::range(std::int64_t first, std::int64_t count) const {
@@ -117,6 +172,7 @@ IdRange TokenFile::range(std::int64_t first, std::int64_t count) const {
     file_.read(offset(first + done), bytes);
     range.add(range_of(format_.type, bytes));
   }
+  require_same_content();
   return range;
 }
 

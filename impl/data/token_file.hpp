@@ -2,11 +2,14 @@
 // One token file, of any format that is read.
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "impl/data/token_format.hpp"
+#include "spec/data/id_width.hpp"
 
 namespace assay::impl::data {
 
@@ -29,10 +32,15 @@ class TokenFile {
   const TokenFormat& format() const { return format_; }
   std::int64_t vocabulary() const { return vocabulary_; }
   std::int64_t tokens() const { return format_.tokens; }  ///< when it was opened
+  const std::string& sample() const { return sample_; }   ///< spec::sample_hash, when it was opened
+
+  /// Errors: UserError bad_data, naming the type, where nothing but the stated type says what the ids are,
+  /// and they were written in another width (spec/data/id_width.md).
+  void require_width(std::int64_t vocabulary) const;
 
   /// Reads tokens [first, first + ids.size()). Errors: UserError bad_data (an id outside the vocabulary,
-  /// naming file, token, byte offset and id; the file became shorter), io (the system cannot read);
-  /// std::out_of_range (a bug).
+  /// naming file, token, byte offset and id; the file became shorter, or other pieces of it than before are
+  /// found once it was written to), io (the system cannot read); std::out_of_range (a bug).
   void read(std::int64_t first, std::span<std::int32_t> ids) const;
 
   /// Of tokens [first, first + count), whatever the vocabulary. Errors: as read, but for the ids.
@@ -47,8 +55,19 @@ class TokenFile {
   void check_request(std::int64_t first, std::int64_t count) const;
 
   OpenedFile file_;
+  /// Errors: UserError bad_data where the file was written to and holds other pieces than when it was opened.
+  void require_same_content() const;
+
   TokenFormat format_;
   std::int64_t vocabulary_;
+  spec::data::IdWidth words_;  ///< of the sampled pieces
+  std::string sample_;
+  /// As of when the pieces are known to be the same.
+  struct Known {
+    std::mutex mutex;
+    OpenedFile::Stamp stamp;
+  };
+  std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };
 
 }  // namespace assay::impl::data

@@ -204,6 +204,7 @@ TokenFormat raw(const OpenedFile& file, std::optional<TokenType> stated) {
     refuse_contradiction(file, format, stated, "the .json beside it");
   } else if (stated) {
     format.type = *stated;
+    format.by_word = true;
   } else {
     file.refuse(
         ExitCode::usage,

@@ -27,6 +27,7 @@ struct TokenFormat {
   std::int64_t first_byte = 0;  ///< of the first token
   std::int64_t tokens = 0;
   std::optional<std::int64_t> documents;  ///< where the file, or one beside it, says where they end
+  bool by_word = false;                   ///< nothing but the stated type says what the ids are
 
   bool has_header() const { return container != "raw"; }
   std::string description() const;  ///< "uint16", "llm.c uint16"

@@ -46,6 +46,10 @@ void ValidationSet::hold_out(const spec::RunConfig& config) {
   evaluated_.set = held_out;
 }
 
+std::vector<DataFile> ValidationSet::files() const {
+  return held_out_ ? std::vector<DataFile>() : source_->files();
+}
+
 std::string ValidationSet::description() const {
   return spec::grouped(sequences()) + " of " + spec::grouped(evaluated_.set) +
          (held_out_ ? " held-out samples of " : " samples of ") + std::to_string(sequence_length()) +

@@ -27,6 +27,9 @@ class ValidationSet {
   std::int64_t sequence_length() const { return source_->sequence_length(); }
   std::optional<double> bytes_per_token() const { return source_->bytes_per_token(); }
 
+  /// Those of eval.paths; none where the samples are held out of the training data.
+  std::vector<DataFile> files() const;
+
   /// "256 of 10,486 held-out samples of 128".
   std::string description() const;
 

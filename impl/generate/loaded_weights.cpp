@@ -107,21 +107,17 @@ WeightsPlace find_weights(const std::string& path) {
     out.ends = stated_ends(path);
   } else {
     out.path = checkpoint::checkpoint_in(path);
-    const checkpoint::Manifest manifest = checkpoint::read_manifest(out.path);
-    out.step = manifest.step;
-    out.model = checkpoint::model_in(manifest, out.path);
-    out.config = spec::load_dump(manifest.config, out.path);
-    if (!out.config.weights.empty()) out.folders.push_back(out.config.weights);
+    out.manifest = checkpoint::read_manifest(out.path);
+    out.step = out.manifest.step;
+    out.model = checkpoint::model_in(out.manifest, out.path);
+    out.config = spec::load_dump(out.manifest.config, out.path);
+    out.folders = checkpoint::tokenizer_folders(out.config);
     if (out.config.end_of_document >= 0)
       out.ends = {out.config.end_of_document};
     else if (!out.config.weights.empty())
       out.ends = stated_ends(out.config.weights);
     else if (out.config.data_paths.empty())
       out.ends = {'\n'};  // the grammar's sentences
-    for (const std::string& data : out.config.data_paths) {
-      const std::string folder = fs::path(data).parent_path().string();
-      out.folders.push_back(folder.empty() ? "." : folder);
-    }
   }
   spec::require_trainable(out.model);
   return out;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "impl/checkpoint/manifest.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "spec/config/run_config.hpp"
@@ -18,6 +19,7 @@ struct WeightsPlace {
   std::int64_t step = 0;  ///< of a checkpoint
   spec::ModelSpec model;
   spec::RunConfig config;            ///< of a checkpoint's run
+  checkpoint::Manifest manifest;     ///< likewise
   std::vector<std::int64_t> ends;    ///< ids that end a text
   std::vector<std::string> folders;  ///< that may hold the tokenizer's files, the first one that does
 };

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "impl/checkpoint/export.hpp"
 #include "impl/generate/tokenizer_file.hpp"
 
 namespace assay::impl::generate {
@@ -24,7 +25,11 @@ std::unique_ptr<TextCodec> codec_of(const WeightsPlace& place, std::string& why)
   for (const std::string& folder : place.folders) {
     const fs::path file = fs::path(folder) / "tokenizer.json";
     std::error_code unknown;
-    if (fs::exists(file, unknown)) return read_tokenizer(file.string());
+    if (fs::exists(file, unknown)) {
+      checkpoint::require_tokenizer(place.manifest, file.string(),
+                                    "; put that one back, or give --ids 5,17,3");
+      return read_tokenizer(file.string());
+    }
     looked += (looked.empty() ? "" : ", ") + folder;
   }
   constexpr std::int64_t bytes = 256;

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
@@ -34,7 +35,7 @@
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
 #include "spec/config/dump.hpp"
-#include "spec/config/load.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
@@ -137,7 +138,7 @@ class Run {
       if (text) log_.say(Warning{.step = {}, .code = code, .text = *text});
     };
     log_.say(log_.start());
-    warn("data", start_.source->doubt());
+    for (const std::string& note : start_.notes) warn("changed_files", note);
     warn("model_options", options_text(start_.without_effect));
     warn("gpu", start_.device.notice);
     for (const Warning& note : start_.numerics.notes) log_.say(note);
@@ -186,7 +187,9 @@ class Run {
       keep(*report);
       say_profile(std::exchange(profile_, {}));
       const std::int64_t done = trainer_->steps_done();
-      const bool best = validation_is_due(done) && validate(stop) && config_.keep_best;
+      const bool lowest =
+          validation_is_due(done) && keeping_state(saving, stop, [&] { return validate(stop); });
+      const bool best = lowest && config_.keep_best;
       const bool save_is_due =
           report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
@@ -225,8 +228,7 @@ class Run {
     if (start_.validation) lowest_loss_ = lowest_saved_loss();
     validation_owed_ = validation_is_due(state.step) && !point.state.validation;
     log_.say(ResumeFrom{.step = state.step, .path = point.path, .changed = point.changes.settings});
-    if (point.changes.extended)
-      log_.say(longer_schedule_warning(spec::load_dump(point.state.config, point.path), config_, state.step));
+    log_.warn(longer_schedule_warning(point.settings(), config_, state.step));
   }
 
   /// What is damaged within a checkpoint is found as it is read: where the newest one of a folder was asked
@@ -243,8 +245,10 @@ class Run {
         std::vector<checkpoint::PassedOver> known = point.passed_over;
         known.push_back({point.path, error.what()});
         refuse_together(communicator_, [&] {
-          if (auto before = resume_point(start_.request, start_.data_files, known))
+          if (auto before = resume_point(start_.request, known)) {
+            compare(start_.request, start_.identity, *before);
             point = std::move(*before);
+          }
         });
       }
     }
@@ -309,17 +313,24 @@ class Run {
     return config_.checkpoint_minutes > 0 && since.count() >= config_.checkpoint_minutes;
   }
 
-  /// A step. A stop that was asked for during the start waits until the first one is done. Where an error
-  /// ends the step on all ranks, a save that is under way is of a good state, and is waited for; and where
-  /// the step has changed nothing, the state before it is saved.
+  /// A step. A stop that was asked for during the start waits until the first one is done.
   std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
-    try {
+    return keeping_state(saving, stop, [&] {
       const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
       const std::int64_t number = trainer_->steps_done() + 1;
       profiling_->begin(number);
       auto report = trainer_->step(stops, clock_asks());
       if (report) profile_ = profiling_->end(number);
       return report;
+    });
+  }
+
+  /// A step or a validation. Where an error ends it on all ranks, a save that is under way is of a good
+  /// state, and is waited for; and where it has changed nothing, the state before it is saved.
+  template <class Work>
+  std::invoke_result_t<Work> keeping_state(Saving& saving, const StopSignal& stop, const Work& work) {
+    try {
+      return work();
     } catch (const UserError& error) {
       const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
       if (on_all) saving.finish();
@@ -396,12 +407,14 @@ class Run {
   }
 
   checkpoint::State state() const {
-    checkpoint::State state{.step = trainer_->steps_done(),
-                            .tokens = trainer_->tokens_done(),
-                            .config = spec::dump_toml(config_),
-                            .data = start_.data_files,
-                            .validation = {},
-                            .model = spec::to_toml(start_.model)};
+    checkpoint::State state{
+        .step = trainer_->steps_done(),
+        .tokens = trainer_->tokens_done(),
+        .config = spec::dump_toml(spec::with_whole_paths(config_)),
+        .derived = spec::derived_settings(config_),
+        .data = start_.resume ? files_of_next(start_.identity, *start_.resume) : start_.identity.files,
+        .validation = {},
+        .model = spec::to_toml(start_.model)};
     state.skipped = trainer_->skipped();
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};

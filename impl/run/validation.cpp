@@ -44,7 +44,8 @@ std::optional<ValidationLoss> validation_loss(Model& model, const data::Validati
   DeviceStaging staging(device, /*prefetch=*/0);
   for (std::int64_t round = 0; round < rounds.count(); ++round) {
     const std::int64_t first = rounds.first(round, rank);
-    data::StepBatches batches{round, {set.read(first)}, 0, 0};
+    data::StepBatches batches{round, {}, 0, 0};
+    refuse_together(groups.all(), [&] { batches.micro_batches.push_back(set.read(first)); });
     valid_tokens += batches.micro_batches[0].valid_tokens;
     staging.stage(batches);
     const TokenBatch batch = staging.take(batches).at(0);

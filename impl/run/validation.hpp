@@ -25,7 +25,7 @@ struct ValidationLoss {
 
 /// The same on every rank. Nothing that a step reads is written. `goes_on`: called after each forward pass;
 /// where it says no, the same on every rank, there is no loss. Collective. Errors: those of
-/// ValidationSet::read.
+/// ValidationSet::read, of several ranks AgreedError.
 std::optional<ValidationLoss> validation_loss(Model& model, const data::ValidationSet& set,
                                               LayoutGroups& groups, at::Device device,
                                               const std::function<bool()>& goes_on);

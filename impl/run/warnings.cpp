@@ -174,14 +174,19 @@ std::optional<Warning> exploded_norm_warning(const std::vector<spec::record::Ste
                          "resume from an earlier checkpoint with a lower optimizer.learning_rate"};
 }
 
-Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now, std::int64_t done) {
-  return {.step = done + 1,
-          .code = "longer_schedule",
-          .text = "this run was planned for " + std::to_string(then.steps) + " steps and goes on to " +
-                  std::to_string(now.steps) + ": the learning rate goes from " +
-                  spec::scientific(spec::learning_rate(schedule_of(then), done - 1), 2) + " to " +
-                  spec::scientific(spec::learning_rate(schedule_of(now), done), 2) +
-                  ", as the longer schedule has it"};
+std::optional<Warning> longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now,
+                                               std::int64_t done) {
+  if (now.steps <= then.steps) return {};
+  const auto rate = [](const spec::RunConfig& config, std::int64_t step) {
+    return spec::scientific(spec::learning_rate(schedule_of(config), step), 2);
+  };
+  const std::string before = rate(then, done - 1), after = rate(now, done);
+  if (before == after) return {};
+  return Warning{.step = done + 1,
+                 .code = "longer_schedule",
+                 .text = "this run was planned for " + std::to_string(then.steps) + " steps and goes on to " +
+                         std::to_string(now.steps) + ": the learning rate goes from " + before + " to " +
+                         after + ", as the longer schedule has it"};
 }
 
 }  // namespace assay::impl::run

@@ -60,7 +60,8 @@ std::optional<spec::record::Warning> exploded_norm_warning(const std::vector<spe
                                                            const NormHistory& all);
 
 /// More steps are another schedule: the `done` steps before were trained as if the old end were the end.
-spec::record::Warning longer_schedule_warning(const spec::RunConfig& then, const spec::RunConfig& now,
-                                              std::int64_t done);
+/// Nothing where the learning rate stays where it was, to what is printed of it.
+std::optional<spec::record::Warning> longer_schedule_warning(const spec::RunConfig& then,
+                                                             const spec::RunConfig& now, std::int64_t done);
 
 }  // namespace assay::impl::run

@@ -51,16 +51,20 @@ std::string keys_markdown() {
       "later wins. In a recipe the dotted names are nested tables: `batch.micro` is `micro` under "
       "`[batch]`.\n"
       "`assay train RECIPE.toml key=value --dump-config` prints the result as a complete recipe.\n"
-      "Constraints between settings: [spec/config/config.md](../spec/config/config.md).\n";
+      "Constraints between settings: [spec/config/config.md](../spec/config/config.md).\n"
+      "`resume`: what another value means for a run that goes on\n"
+      "([checkpoint.md](../spec/checkpoint/checkpoint.md#resuming)).\n";
   std::string group;
   for (const Key& key : keys()) {
     if (group_of(key) != group) {
       group = group_of(key);
-      out += "\n## " + group + "\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n";
+      out += "\n## " + group +
+             "\n\n| key | type | default | range | resume | meaning |\n|---|---|---|---|---|---|\n";
     }
     const std::string type = type_name(key.type).substr(type_name(key.type).find(' ') + 1);
     out += "| `" + key.name + "` | " + type + (key.unit.empty() ? "" : " " + key.unit) + " | " +
-           cell(default_cell(key)) + " | " + cell(key.range) + " | " + cell(key.meaning) +
+           cell(default_cell(key)) + " | " + cell(key.range) + " | " +
+           std::string(to_string(key.on_resume(RunConfig()))) + " | " + cell(key.meaning) +
            (key.condition.empty() ? "" : "; read when " + key.condition) + " |\n";
   }
   return out;

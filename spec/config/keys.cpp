@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <optional>
 
 #include "spec/error.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/text/utf8.hpp"
 
 namespace assay::spec {
 namespace {
@@ -261,9 +264,55 @@ Key neutral_at(Value value, Key key) {
   return key;
 }
 
-Key derived(std::string how, Key key) {
+/// An absent value that follows from others is `value`; with a text, the default column says `how`.
+Key follows(std::string how, std::function<std::optional<Value>(const RunConfig&)> value, Key key) {
   key.derived = std::move(how);
+  key.follows = std::move(value);
   return key;
+}
+
+/// The setting names files or folders, but for `words`.
+Key path(std::vector<std::string> words, Key key) {
+  key.path = true;
+  key.words = std::move(words);
+  return key;
+}
+
+/// The table as it is made.
+struct Table {
+  std::vector<Key> keys;
+  std::function<OnResume(const RunConfig&)> meaning;
+
+  /// What the settings that follow mean for a run that goes on.
+  void next_are(OnResume each) {
+    meaning = [each](const RunConfig&) { return each; };
+  }
+  void push_back(Key key) {
+    key.on_resume = meaning;
+    keys.push_back(std::move(key));
+  }
+};
+
+/// The balance loss over the batch so far is made of micro-batches.
+OnResume micro_on_resume(const RunConfig& config) {
+  return config.balance_over == load_balancing::Form::running ? OnResume::identity : OnResume::rounding;
+}
+
+std::optional<Value> folder_of_weights(const RunConfig& config) {
+  return config.weights.empty() ? std::nullopt : std::optional<Value>(config.weights);
+}
+std::optional<Value> usual_warmup(const RunConfig& config) { return Value(config.steps * 8 / 100); }
+std::optional<Value> usual_decay(const RunConfig& config) {
+  if (config.schedule != ScheduleKind::wsd) return {};
+  return Value(config.steps * 32 / 100);
+}
+/// runs/ and what the model is called.
+std::optional<Value> usual_directory(const RunConfig& config) {
+  std::string name = config.model;
+  while (!name.empty() && name.back() == '/') name.pop_back();
+  for (const std::string end : {"/config.json", ".toml"})
+    if (name.ends_with(end) && name.size() > end.size()) name.resize(name.size() - end.size());
+  return Value("runs/" + name.substr(name.rfind('/') + 1));
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
@@ -277,15 +326,21 @@ bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::w
 bool skips(const RunConfig& config) { return config.on_non_finite == OnNonFinite::skip; }
 bool decays(const RunConfig& config) { return config.schedule != ScheduleKind::constant; }
 
-void add_model_and_data(std::vector<Key>& all) {
+void add_model_and_data(Table& all) {
   using C = RunConfig;
-  all.push_back(
-      text("model.name", &C::model,
-           "Model to train: a name of spec/models, a .toml, a config.json or a folder that holds one"));
-  all.push_back(weights());
+  all.next_are(OnResume::content);
+  all.push_back(path(
+      model_names(),
+      follows(
+          "`\"tiny-llama\"`; with model.weights its folder", folder_of_weights,
+          text("model.name", &C::model,
+               "Model to train: a name of spec/models, a .toml, a config.json or a folder that holds one"))));
+  all.push_back(path({"none"}, weights()));
+  all.next_are(OnResume::state);
   all.push_back(when("model.weights is \"none\"", starts_afresh,
                      number("model.init_std", &C::init_std, ">= 0", "",
                             "Standard deviation of the initial matrices; 0: the model's own")));
+  all.next_are(OnResume::identity);
   all.push_back(
       integer("batch.sequences", &C::sequences, 1, kMany, "[sequences]",
               "Sequences of one optimizer step over all ranks and micro-batches: the global batch"));
@@ -293,16 +348,20 @@ void add_model_and_data(std::vector<Key>& all) {
       entries<RampStage>("batch.ramp", &C::ramp, ramp_stage, "two whole numbers from 1 each",
                          "Stages of a smaller global batch before batch.sequences, each SEQUENCES:STEPS, as "
                          "32:1000,64:1000; samples are read in the same order as without; empty: none"));
+  all.meaning = micro_on_resume;
   all.push_back(
       integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
               "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
               "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
+  all.next_are(OnResume::identity);
   all.push_back(
       integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
-  all.push_back(
-      list("data.paths", &C::data_paths,
-           "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
-           "built-in grammar"));
+  all.next_are(OnResume::content);
+  all.push_back(path(
+      {}, list("data.paths", &C::data_paths,
+               "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
+               "built-in grammar")));
+  all.next_are(OnResume::identity);
   all.push_back(
       when("data.paths is given", reads_files,
            entries<DataSource>(
@@ -312,7 +371,9 @@ void add_model_and_data(std::vector<Key>& all) {
                "several files, as web:0.7:2,code:0.3: shares of the training data, mixed sequence by "
                "sequence; in a recipe [[data.sources]] with path, weight and name say both; empty: one "
                "source")));
+  all.next_are(OnResume::content);
   all.push_back(when("data.paths is given", reads_files, data_dtype()));
+  all.next_are(OnResume::identity);
   all.push_back(when(
       "data.paths is given", reads_files,
       integer("data.end_of_document", &C::end_of_document, -1, 0xFFFFFFFF, "[token id]",
@@ -322,8 +383,10 @@ void add_model_and_data(std::vector<Key>& all) {
       choice<bool>("data.document_ends", &C::document_ends, {{"off", false}, {"on", true}},
                    "Whether documents end where the format says so, the .idx of Megatron or the .ends "
                    "beside raw ids: attention does not cross these ends; an error where a file has none")));
+  all.next_are(OnResume::rounding);
   all.push_back(integer("data.prefetch", &C::prefetch, 0, 1'000'000, "[steps]",
                         "Optimizer steps whose batches are read ahead by the loader's thread"));
+  all.next_are(OnResume::identity);
   all.push_back(when("data.paths is empty", reads_grammar,
                      integer("data.grammar_samples", &C::grammar_samples, 1, kSteps, "[sequences]",
                              "Distinct sequences of the grammar's text in one epoch")));
@@ -331,15 +394,19 @@ void add_model_and_data(std::vector<Key>& all) {
 
 Key validating(Key key) { return when("eval.paths or eval.share is given", validates, std::move(key)); }
 
-void add_validation(std::vector<Key>& all) {
+void add_validation(Table& all) {
   using C = RunConfig;
-  all.push_back(when("data.paths is given", reads_files,
-                     list("eval.paths", &C::eval_paths,
-                          "Files of token ids on which the run is validated, with the document ends of "
-                          "data.paths; raw ones of its type; empty: none")));
+  all.next_are(OnResume::output);
+  all.push_back(
+      when("data.paths is given", reads_files,
+           path({}, list("eval.paths", &C::eval_paths,
+                         "Files of token ids on which the run is validated, with the document ends of "
+                         "data.paths; raw ones of its type; empty: none"))));
+  all.next_are(OnResume::identity);
   all.push_back(number("eval.share", &C::eval_share, "[0, 1)", "",
                        "Share of the data's samples, chosen by a hash of their numbers, that is held out of "
                        "training and on which the run is validated; 0: none"));
+  all.next_are(OnResume::output);
   all.push_back(validating(
       integer("eval.sequences", &C::eval_sequences, 0, kMany, "[sequences]",
               "Sequences of the validation set that are evaluated, evenly spread over it; 0: all of them")));
@@ -352,11 +419,14 @@ void add_validation(std::vector<Key>& all) {
                                          "Whether the run is validated after its last step"))));
 }
 
-void add_training(std::vector<Key>& all) {
+void add_training(Table& all) {
   using C = RunConfig;
+  all.next_are(OnResume::length);
   all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
+  all.next_are(OnResume::identity);
   all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
                         "Seed of initial weights, sample order and sampled text"));
+  all.next_are(OnResume::rounding);
   all.push_back(choice<OnNonFinite>(
       "train.on_non_finite", &C::on_non_finite, {{"stop", OnNonFinite::stop}, {"skip", OnNonFinite::skip}},
       "What becomes of a step whose loss or gradient is not finite: stop saves the state before it and "
@@ -364,6 +434,7 @@ void add_training(std::vector<Key>& all) {
   all.push_back(when("train.on_non_finite is \"skip\"", skips,
                      integer("train.max_skipped", &C::max_skipped, 1, kSteps, "[steps]",
                              "Steps that the whole run may skip; the next one that is not finite ends it")));
+  all.next_are(OnResume::identity);
   all.push_back(
       number("optimizer.learning_rate", &C::learning_rate, "> 0", "", "Peak learning rate of AdamW"));
   all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
@@ -375,11 +446,13 @@ void add_training(std::vector<Key>& all) {
                        "Decoupled weight decay of matrices; gains have none"));
   all.push_back(
       number("optimizer.clip", &C::clip, ">= 0", "", "Largest global gradient norm; 0: no clipping"));
+  all.next_are(OnResume::state);
   all.push_back(
       when("compute.dtype is \"bf16\"", computes_in_bf16,
            choice<Dtype>("optimizer.states", &C::states, {{"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                          "Weights and moments between steps: f32 moments and master weights, or all bf16, "
                          "rounded stochastically")));
+  all.next_are(OnResume::identity);
   all.push_back(
       number("loss.z_loss", &C::z_loss, ">= 0", "", "Coefficient of the squared log of the softmax sum"));
   all.push_back(neutral_at(
@@ -405,17 +478,19 @@ void add_training(std::vector<Key>& all) {
       number("experts.router_z", &C::router_z, ">= 0", "",
              "Coefficient of the squared log of the routers' softmax sums, summed over layers; counts "
              "only for models with experts"));
+  all.next_are(OnResume::length);
   all.push_back(choice<ScheduleKind>(
       "schedule.kind", &C::schedule,
       {{"constant", ScheduleKind::constant}, {"cosine", ScheduleKind::cosine}, {"wsd", ScheduleKind::wsd}},
       "Learning rate after warm-up: constant, half a cosine, or warm-up, stable, decay"));
-  all.push_back(derived("8 % of train.steps", integer("schedule.warmup_steps", &C::warmup_steps, 0, kSteps,
-                                                      "[steps]", "Steps of the linear warm-up")));
+  all.push_back(follows("8 % of train.steps", usual_warmup,
+                        integer("schedule.warmup_steps", &C::warmup_steps, 0, kSteps, "[steps]",
+                                "Steps of the linear warm-up")));
   all.push_back(when(
       "schedule.kind is \"wsd\"", is_wsd,
-      neutral_at(Value(std::int64_t{0}),
-                 derived("32 % of train.steps", integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
-                                                        "[steps]", "Steps of the decay at the end")))));
+      neutral_at(Value(std::int64_t{0}), follows("32 % of train.steps", usual_decay,
+                                                 integer("schedule.decay_steps", &C::decay_steps, 0, kSteps,
+                                                         "[steps]", "Steps of the decay at the end")))));
   all.push_back(
       when("schedule.kind is \"wsd\"", is_wsd,
            choice<DecayShape>("schedule.decay_shape", &C::decay_shape,
@@ -426,11 +501,13 @@ void add_training(std::vector<Key>& all) {
                             "Last learning rate as a fraction of the peak")));
 }
 
-void add_machine_and_run(std::vector<Key>& all) {
+void add_machine_and_run(Table& all) {
   using C = RunConfig;
+  all.next_are(OnResume::state);
   all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
                               {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
                               "Type of activations and working weights"));
+  all.next_are(OnResume::identity);
   all.push_back(choice<quantise::Recipe>("compute.linear", &C::linear,
                                          {{"bf16", quantise::Recipe::none},
                                           {"fp8_tensor", quantise::Recipe::fp8_tensor},
@@ -450,6 +527,7 @@ void add_machine_and_run(std::vector<Key>& all) {
       "With compute.linear=fp8_tensor: whether routed experts, too, compute their outputs and the gradients "
       "of their inputs in FP8, and those of their weights in compute.dtype. Measured, it gains with a width "
       "of 1,024 and 2,048 rows an expert, and loses with 768 and 1,024"));
+  all.next_are(OnResume::rounding);
   all.push_back(when(
       "compute.linear is not \"bf16\"", quantises,
       choice<TwinsMade>("compute.linear_weights", &C::linear_weights,
@@ -516,9 +594,10 @@ void add_machine_and_run(std::vector<Key>& all) {
       integer("parallel.stall_seconds", &C::stall_seconds, 30, kMany, "[s]",
               "Time for which a rank that starts, ends, or waits for data, a disk or a terminal may "
               "not go on; then it counts as lost, and the job ends"));
-  all.push_back(
-      derived("runs/ and the model's name",
-              text("run.directory", &C::directory, "Folder of the record, the report and the checkpoints")));
+  all.next_are(OnResume::output);
+  all.push_back(path({}, follows("runs/ and the model's name", usual_directory,
+                                 text("run.directory", &C::directory,
+                                      "Folder of the record, the report and the checkpoints"))));
   all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",
                         "Steps between checkpoints; 0: only by checkpoint.minutes, at the end and when "
                         "stopped"));
@@ -537,7 +616,7 @@ void add_machine_and_run(std::vector<Key>& all) {
       "checkpoint.keep_best", &C::keep_best, {{"off", false}, {"on", true}},
       "Whether the run is saved whenever its validation loss is the lowest so far, and that checkpoint is "
       "kept beside the newest, named checkpoints/best")));
-  all.push_back(resume());
+  all.push_back(path({"never", "auto"}, resume()));
   all.push_back(integer("log.every", &C::log_every, 1, kSteps, "[steps]",
                         "Steps between printed lines; the record has every step"));
   all.push_back(choice<bool>("log.tensorboard", &C::log_tensorboard, {{"off", false}, {"on", true}},
@@ -554,12 +633,12 @@ void add_machine_and_run(std::vector<Key>& all) {
 
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
-    std::vector<Key> table;
+    Table table;
     add_model_and_data(table);
     add_validation(table);
     add_training(table);
     add_machine_and_run(table);
-    return table;
+    return std::move(table.keys);
   }();
   return all;
 }
@@ -583,6 +662,66 @@ const RemovedKey* find_removed_key(std::string_view name) {
   for (const RemovedKey& key : removed_keys())
     if (key.name == name) return &key;
   return nullptr;
+}
+
+std::string_view to_string(OnResume meaning) {
+  constexpr std::string_view names[] = {"identity", "length", "state", "content", "rounding", "output"};
+  return names[static_cast<std::size_t>(meaning)];
+}
+
+namespace {
+/// Of a setting that follows from others; nothing of another.
+std::optional<Value> followed(const Key& key, const RunConfig& config) {
+  if (config.stated.names.contains(key.name)) return {};
+  return key.follows(config);
+}
+}  // namespace
+
+std::string whole_path(const std::string& text) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::absolute(text, error);
+  // Behind a link "a/.." is not ".".
+  const bool up = std::ranges::count(path, "..") > 0;
+  const std::string out =
+      (up ? std::filesystem::weakly_canonical(path, error) : path.lexically_normal()).string();
+  return error || valid_utf8(out) != out ? text : out;
+}
+bool is_derived(const Key& key, const RunConfig& config) { return followed(key, config).has_value(); }
+
+void follow(RunConfig& config) {
+  for (const Key& key : keys())
+    if (const auto value = followed(key, config)) key.set(config, *value);
+}
+
+void follow(RunConfig& config, const RunConfig& then) {
+  static const RunConfig defaults;
+  for (const Key& key : keys()) {
+    const auto now = followed(key, config), before = followed(key, then);
+    const bool stated = config.stated.names.contains(key.name) || then.stated.names.contains(key.name);
+    const OnResume meaning = key.on_resume(config);
+    if (stated || (!now && !before) || meaning == OnResume::output || meaning == OnResume::content) continue;
+    key.set(config, now == before ? key.get(then) : now.value_or(key.get(defaults)));
+  }
+}
+
+std::vector<std::string> derived_settings(const RunConfig& config) {
+  std::vector<std::string> names;
+  for (const Key& key : keys())
+    if (followed(key, config)) names.push_back(key.name);
+  return names;
+}
+
+RunConfig with_whole_paths(RunConfig config) {
+  for (const Key& key : keys()) {
+    if (!key.path) continue;
+    Value value = key.get(config);
+    if (auto* text = std::get_if<std::string>(&value); text && std::ranges::count(key.words, *text) == 0)
+      *text = whole_path(*text);
+    if (auto* entries = std::get_if<std::vector<std::string>>(&value))
+      std::ranges::transform(*entries, entries->begin(), whole_path);
+    key.set(config, value);
+  }
+  return config;
 }
 
 std::vector<std::pair<std::string, Value>> settings(const RunConfig& config) {

@@ -14,6 +14,18 @@
 
 namespace assay::spec {
 
+/// What it means that a setting differs from that of the run that goes on (spec/checkpoint/checkpoint.md,
+/// "Resuming").
+enum class OnResume {
+  identity,  ///< it decides what is computed: refused unless asked for by name
+  length,    ///< likewise; but a complete run may be given more steps, and with them another schedule
+  state,     ///< weights and moments are of it: refused, whoever asks
+  content,   ///< it names files, or says how they are read: what they hold is compared
+  rounding,  ///< the same sums by another machine or in another order: goes on, the record names it
+  output     ///< no step depends on it
+};
+std::string_view to_string(OnResume meaning);  ///< "identity"
+
 struct Key {
   std::string name;  ///< dotted, e.g. "batch.sequences"
   KeyType type = KeyType::text;
@@ -29,6 +41,13 @@ struct Key {
   std::function<void(RunConfig&, const Value&)> set;
   std::function<bool(const RunConfig&)> is_read = [](const RunConfig&) { return true; };
   std::optional<Value> neutral = {};  ///< asks for nothing, so that it is no mistake where it is not read
+  std::function<OnResume(const RunConfig&)> on_resume = [](const RunConfig&) { return OnResume::identity; };
+  /// What an absent value is, from the other settings; nothing where it is the default.
+  std::function<std::optional<Value>(const RunConfig&)> follows = [](const RunConfig&) {
+    return std::optional<Value>();
+  };
+  bool path = false;                    ///< names files or folders
+  std::vector<std::string> words = {};  ///< of a path: values that are none
 };
 
 /// All keys, grouped by their first word, in the order of the documentation.
@@ -46,6 +65,22 @@ struct RemovedKey {
 std::span<const RemovedKey> removed_keys();
 /// The removed key of that name, or nullptr.
 const RemovedKey* find_removed_key(std::string_view name);
+
+/// Whether the setting's value follows from others: it does not where `config` states it.
+bool is_derived(const Key& key, const RunConfig& config);
+/// Gives the settings that `config` does not state what follows from the others.
+void follow(RunConfig& config);
+/// The same for a run that goes on, of settings that it has to have: what neither states keeps the value of
+/// `then`, also where another version would derive another, unless what it follows from has changed.
+void follow(RunConfig& config, const RunConfig& then);
+/// Names of the settings whose values follow from others.
+std::vector<std::string> derived_settings(const RunConfig& config);
+
+/// `path` as it means the same in any working directory. Links on the way stay what they are. It stays as it
+/// is where the working directory is gone, or has a name that no text can hold.
+std::string whole_path(const std::string& path);
+/// The same settings with whole paths.
+RunConfig with_whole_paths(RunConfig config);
 
 /// The name and value of every setting of `config`, in the order of keys().
 std::vector<std::pair<std::string, Value>> settings(const RunConfig& config);

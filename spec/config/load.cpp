@@ -238,24 +238,7 @@ std::string choice_hint(const Key& key, const Value& value) {
   return guess ? "; did you mean \"" + *guess + "\"?" : "";
 }
 
-/// Absent settings that are derived from others (Key::derived).
-void derive(RunConfig& config, const Assignments& given) {
-  if (!given.contains("model.name") && !config.weights.empty()) config.model = config.weights;
-  if (!given.contains("schedule.warmup_steps")) config.warmup_steps = config.steps * 8 / 100;
-  if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)
-    config.decay_steps = config.steps * 32 / 100;
-  if (!given.contains("run.directory")) {
-    std::string name = config.model;
-    while (!name.empty() && name.back() == '/') name.pop_back();
-    for (const std::string end : {"/config.json", ".toml"})
-      if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0)
-        name.resize(name.size() - end.size());
-    config.directory = "runs/" + name.substr(name.rfind('/') + 1);
-  }
-}
-
-RunConfig assemble(const Assignments& given, WrittenBy by) {
-  RunConfig config;
+void assign(const Assignments& given, RunConfig& config) {
   for (const auto& [name, each] : given) {
     const Key& key = *find_key(name);
     try {
@@ -263,15 +246,39 @@ RunConfig assemble(const Assignments& given, WrittenBy by) {
     } catch (const SpecError& error) {
       refuse(each.where, error.what() + choice_hint(key, each.value));
     }
+    config.stated.names.insert(name);
   }
-  derive(config, given);
+}
+
+void require_valid(const RunConfig& config, WrittenBy by) {
   try {
     check(config);
     if (by == WrittenBy::person) check_reached(config);
   } catch (const SpecError& error) {
     throw UserError(ExitCode::usage, error.what());
   }
+}
+
+RunConfig assemble(const Assignments& given, WrittenBy by) {
+  RunConfig config;
+  assign(given, config);
+  follow(config);
+  require_valid(config, by);
   return config;
+}
+
+/// Where those settings come from that the refusal of a change names.
+std::string origins(const std::string& refusal, const Assignments& asked, const RunConfig& then) {
+  std::string text;
+  for (const Key& key : keys()) {
+    if (refusal.find(key.name + " = ") == std::string::npos) continue;
+    if (const auto change = asked.find(key.name); change != asked.end())
+      text += "; " + key.name + " comes from " + change->second.where;
+    else if (then.stated.names.contains(key.name))
+      text +=
+          "; " + key.name + " = " + shown(key.get(then)) + " was stated when the run began: change it, too";
+  }
+  return text;
 }
 
 /// A word without "=" is taken for a recipe: it may have been meant as a setting.
@@ -418,14 +425,27 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
 }
 
 RunConfig load_dump(std::string_view toml, const std::string& origin,
-                    const std::vector<std::string>& overrides) {
-  Assignments given;
+                    const std::vector<std::string>& overrides,
+                    const std::optional<std::vector<std::string>>& derived) {
+  Assignments given, asked;
   collect(parse_toml(toml, origin).root(), "", WrittenBy::run, given);
-  for (const std::string& argument : overrides) collect_override(argument, given);
-  const bool asked = std::ranges::any_of(overrides, [](const std::string& argument) {
-    return argument.starts_with("profile.steps=") || argument.starts_with("batch.ramp=");
-  });
-  return assemble(given, asked ? WrittenBy::person : WrittenBy::run);
+  RunConfig then = assemble(given, WrittenBy::run);
+  for (const Key& key : keys()) {
+    if (derived ? std::ranges::count(*derived, key.name) > 0 : key.follows(then) == key.get(then))
+      then.stated.names.erase(key.name);
+  }
+  if (overrides.empty()) return then;
+  for (const std::string& argument : overrides) collect_override(argument, asked);
+  RunConfig config = then;
+  assign(asked, config);
+  follow(config, then);
+  const bool anew = asked.contains("profile.steps") || asked.contains("batch.ramp");
+  try {
+    require_valid(config, anew ? WrittenBy::person : WrittenBy::run);
+  } catch (const UserError& error) {
+    refuse(origin, error.what() + origins(error.what(), asked, then));
+  }
+  return config;
 }
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {

@@ -23,9 +23,12 @@ RunConfig load_text(std::string_view toml, const std::string& origin,
 
 /// The settings that this or an earlier version wrote by dump_toml, as into a checkpoint. Removed settings
 /// (removed_keys), which load and load_text refuse, are skipped, and check_reached is left out unless
-/// `overrides` name what it is about.
+/// `overrides` name what it is about. `derived`: of the dump's settings those that followed from others
+/// (derived_settings), and follow again where `overrides` change what they follow from; nothing, of earlier
+/// versions: those that have the value which follows. Errors of `overrides` also name what the run states.
 RunConfig load_dump(std::string_view toml, const std::string& origin,
-                    const std::vector<std::string>& overrides = {});
+                    const std::vector<std::string>& overrides = {},
+                    const std::optional<std::vector<std::string>>& derived = {});
 
 /// Whether `name`, as other trainers or launchers have it ("gpus", "nproc_per_node"), is the number of ranks.
 bool counts_ranks(const std::string& name);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ struct StepWindow {
   bool on() const { return first > 0; }
   bool holds(std::int64_t step) const { return on() && step >= first && step <= last; }
   bool operator==(const StepWindow&) const = default;
+};
+
+/// Names of the settings that were stated, by a recipe, a command line or the run that goes on. Two runs with
+/// the same values are the same run, however these came about: all of them compare equal.
+struct Stated {
+  std::set<std::string> names;
+  bool operator==(const Stated&) const { return true; }
 };
 
 struct RunConfig {
@@ -126,6 +134,8 @@ struct RunConfig {
   bool log_tensorboard = false;        ///< event files for TensorBoard in the run's folder
   StepWindow profile;                  ///< steps that are traced
   std::int64_t sample_sentences = 32;  ///< sampled at the end when the data is the grammar; 0: none
+
+  Stated stated;  ///< the other settings are defaults, or follow from others
 
   bool operator==(const RunConfig&) const = default;
 

@@ -1,4 +1,5 @@
 // Writes the TOML form of a model: what spec/model/model_toml.cpp reads.
+#include "spec/config/value.hpp"
 #include "spec/model/fields.hpp"
 #include "spec/text/json.hpp"
 
@@ -7,13 +8,7 @@ namespace assay::spec {
 namespace {
 
 std::string toml(double value) { return json_real(value); }  // TOML's float
-
-std::string toml(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) out += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  return out + "\"";
-}
-
+std::string toml(const std::string& text) { return toml_literal(text); }
 std::string toml(std::int64_t value) { return std::to_string(value); }
 std::string toml(bool value) { return value ? "true" : "false"; }
 template <class Choice>

@@ -125,6 +125,27 @@ TEST(DataVerb, VerifyNamesTheFirstIdOutsideTheVocabulary) {
   expect_refused(data({"verify", good, "--vocab", "255"}), 65, "has id 255 at token 1");
 }
 
+/// What half a vocabulary of zeros would be trained on without a word.
+TEST(DataVerb, IdsOfAnotherWidthAreAnErrorThatSaysWhich) {
+  const Scratch scratch;
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t i = 0; i < 500; ++i) ids.push_back(20 + (i * i + 3 * i) % 211);
+  const std::string wide = scratch.write("wide.bin", token_bytes(ids, TokenType::uint32));
+  const std::string narrow = scratch.write("narrow.bin", token_bytes(ids, TokenType::uint16));
+  for (const auto& [file, stated, holds] :
+       {std::tuple(wide, "uint16", "uint32"), {narrow, "uint32", "uint16"}}) {
+    const std::string says = std::string("was stated to be ") + stated + " and holds " + holds;
+    expect_refused(data({"verify", file, "--vocab", "50257", "--dtype", stated}), 65, says);
+    const Result shown = data({"inspect", file, "--dtype", stated});
+    expect_refused(shown, 65, says);
+    EXPECT_NE(shown.out.find("raw " + std::string(stated)), std::string::npos) << shown.out;
+    EXPECT_EQ(data({"verify", file, "--vocab", "50257", "--dtype", holds}).code, 0);
+  }
+  expect_refused(data({"convert", wide, (scratch.path() / "out.bin").string(), "--dtype", "uint16"}), 65,
+                 "holds uint32");
+  EXPECT_FALSE(fs::exists(scratch.path() / "out.bin"));
+}
+
 TEST(DataVerb, ConvertMakesRawIdsOfOurs) {
   const Scratch scratch;
   const std::string from = scratch.write("m.bin", token_bytes({9, 8, 7, 6, 65535}, TokenType::uint32));
@@ -245,6 +266,10 @@ TEST(DataOfARun, WhatCannotBeTrainedOnIsRefusedBeforeTheFirstStep) {
           "bad.bin\" has id 256 at token 2995 (byte offset 5990), outside the vocabulary of 256");
   refused("good.bin", "data.dtype=uint16 eval.paths=bad.bin eval.sequences=1", 65,
           "bad.bin\" has id 256 at token 2995");
+  scratch.write("wide.bin", token_bytes(some_ids(), TokenType::uint32));
+  refused("wide.bin", "data.dtype=uint16", 65, "was stated to be uint16 and holds uint32");
+  refused("good.bin", "data.dtype=uint16 eval.paths=wide.bin", 65, "wide.bin\" was stated to be uint16");
+  refused("good.bin", "data.dtype=uint32", 65, "was stated to be uint32 and holds uint16");
   scratch.write("llm.bin", llm_c(some_ids(), 20240801, 7, TokenType::uint32));
   refused("llm.bin", "data.dtype=uint16", 2, "holds uint32 by its header");
 }

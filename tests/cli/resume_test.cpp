@@ -151,6 +151,19 @@ TEST_F(Resume, FewerStepsThanAreDoneAreRefused) {
       << refused.messages;
 }
 
+TEST_F(Resume, ACopyUnderTheNameOfALaterStepIsPassedOverAndNamed) {
+  fs::copy(checkpoint(2), checkpoint(7), fs::copy_options::recursive);
+  const auto shown = tests::assay({"checkpoint", "show", folder("run")});
+  EXPECT_EQ(shown.code, 65);
+  EXPECT_NE(shown.messages.find("checkpoint_c6: holds step 2, and its name says step 7"), std::string::npos)
+      << shown.messages;
+  const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=7"});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find("checkpoint_c6"), std::string::npos) << resumed.messages;
+  EXPECT_EQ(run().resumes.at(0).step, 6);
+  EXPECT_EQ(tests::assay({"checkpoint", "verify", checkpoint(7)}).code, 0) << "it is saved anew";
+}
+
 TEST_F(Resume, WhatCannotGoOnIsRefusedInOneLine) {
   for (const auto& [words, code] : std::vector<std::pair<std::vector<std::string>, int>>{
            {{"resume"}, 2},
@@ -161,6 +174,162 @@ TEST_F(Resume, WhatCannotGoOnIsRefusedInOneLine) {
     const auto refused = tests::assay(words);
     EXPECT_EQ(refused.code, code) << refused.messages;
     EXPECT_EQ(std::count(refused.messages.begin(), refused.messages.end(), '\n'), 1) << refused.messages;
+  }
+}
+
+/// A run of a model and on tokens of its own, all of them in a folder that it names by relative paths.
+class ResumeOfFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(tests::binary_dir() + "/bin/assay-train"))
+      GTEST_SKIP() << "this build has no assay-train (it needs libtorch)";
+    write_model("10000.0", "1e-5");
+    write_tokens("tokens.bin", 1);
+    write_tokens("val.bin", 2);
+  }
+  std::string at(const std::string& name) const { return (scratch.path() / name).string(); }
+  void write_model(const std::string& rope_theta, const std::string& norm_eps) const {
+    scratch.write("mine.toml",
+                  "name = 'mine'\nfamily = 'llama'\nvocab = 256\nwidth = 16\nlayers = 1\nheads = 2\n"
+                  "kv_heads = 1\nhead_dim = 8\nffn = 24\ncontext = 64\ntied_embeddings = true\n"
+                  "qk_norm = false\nnorm_eps = " +
+                      norm_eps + "\nrope_theta = " + rope_theta + "\n");
+  }
+  /// Ids that depend on `stride`, over a file that is there in place.
+  void write_tokens(const std::string& name, int stride) const {
+    std::string ids;
+    for (int i = 0; i < 3000; ++i) ids += {static_cast<char>(i * i * stride % 251), '\0'};
+    if (!fs::exists(at(name))) scratch.write(name, "");
+    std::fstream file(at(name), std::ios::in | std::ios::out | std::ios::binary);
+    file << ids;
+  }
+  std::string command(const std::string& more) const {
+    return "cd " + scratch.path().string() + " && " + tests::assay_path() +
+           " train model.name=mine.toml data.paths=tokens.bin data.dtype=uint16 run.directory=run "
+           "compute.device=cpu compute.threads=1 batch.sequences=2 batch.sequence_length=16 " +
+           more;
+  }
+  impl::cli::Outcome train(const std::string& more) const { return tests::shell(command(more)); }
+  /// Leaves the run as if it had ended after step `step` of its three.
+  void go_back_to(int step) const {
+    for (int each = step + 1; each <= 3; ++each)
+      fs::remove_all(at("run/checkpoints/step_0000000" + std::to_string(each)));
+  }
+  spec::record::Run run() const { return spec::record::assemble(spec::record::read_events(at("run"))); }
+  void expect_losses(const spec::record::Run& wanted) const {
+    const auto now = run();
+    ASSERT_EQ(now.steps.size(), wanted.steps.size());
+    for (std::size_t i = 0; i < now.steps.size(); ++i)
+      EXPECT_EQ(now.steps[i].loss, wanted.steps[i].loss) << i;
+  }
+
+  tests::Scratch scratch;
+};
+constexpr const char* three_steps = "train.steps=3 checkpoint.every=1 checkpoint.keep=9";
+
+TEST_F(ResumeOfFiles, TheModelIsThatOfTheRunWhateverItsFileSaysByNow) {
+  ASSERT_EQ(train(three_steps).code, 0);
+  const auto whole = run();
+  go_back_to(1);
+  write_model("20000.0", "1e-6");
+  const std::string rope = "rope_theta of model ", values = " is 20000.0, was 10000.0";
+  // What is typed must be what it was.
+  const auto refused = train(std::string(three_steps) + " checkpoint.resume=auto");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.messages.find("norm_eps of model mine.toml is 1e-06, was 1e-05; " + rope + "mine.toml" +
+                                  values),
+            std::string::npos)
+      << refused.messages;
+  // Where nothing is, the run goes on as it was, and says what is not.
+  const auto resumed = tests::assay({"resume", at("run")});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_NE(resumed.messages.find(rope + at("mine.toml") + values), std::string::npos) << resumed.messages;
+  expect_losses(whole);
+  // By name it is another model from here on.
+  go_back_to(1);
+  const auto changed = tests::assay({"resume", at("run"), "--change", "model.name=" + at("mine.toml")});
+  ASSERT_EQ(changed.code, 0) << changed.messages;
+  const auto other = run();
+  EXPECT_NE(other.steps[2].loss, whole.steps[2].loss);
+  const auto& settings = *other.resumes.back().changed;
+  EXPECT_EQ(
+      std::ranges::count(settings,
+                         spec::record::ChangedSetting{
+                             .name = "model.rope_theta", .before = 10000.0, .now = 20000.0, .asked = true}),
+      1);
+}
+
+TEST_F(ResumeOfFiles, NoFileIsNeededButTheDataWhereverItIsStarted) {
+  ASSERT_EQ(train(std::string(three_steps) + " eval.paths=val.bin").code, 0);
+  const auto whole = run();
+  go_back_to(1);
+  fs::remove(at("mine.toml"));
+  const auto elsewhere = tests::shell("cd / && " + tests::assay_path() + " resume " + at("run"));
+  ASSERT_EQ(elsewhere.code, 0) << elsewhere.messages;
+  expect_losses(whole);
+  go_back_to(2);
+  const auto typed = train(std::string(three_steps) + " eval.paths=val.bin checkpoint.resume=auto");
+  ASSERT_EQ(typed.code, 0) << typed.messages;
+  expect_losses(whole);
+  const auto other = train(std::string(three_steps) + " checkpoint.resume=auto model.name=other.toml");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.messages.find("no model and no file is called \"other.toml\""), std::string::npos)
+      << other.messages;
+}
+
+TEST_F(ResumeOfFiles, AScheduleThatNobodySetFollowsTheSteps) {
+  ASSERT_EQ(train("train.steps=25 checkpoint.every=5 checkpoint.keep=1").code, 0);
+  const auto longer = tests::assay({"resume", at("run"), "--change", "train.steps=50"});
+  ASSERT_EQ(longer.code, 0) << longer.messages;
+  const auto after = run();
+  const auto setting = [&](const std::string& name) {
+    for (const auto& [each, value] : after.start.settings)
+      if (each == name) return value;
+    return spec::Value();
+  };
+  EXPECT_EQ(setting("schedule.decay_steps"), spec::Value(std::int64_t{16}));
+  EXPECT_EQ(setting("schedule.warmup_steps"), spec::Value(std::int64_t{4}));
+  EXPECT_EQ(after.steps.back().step, 50);
+  EXPECT_EQ(after.steps[33].learning_rate, 3e-3) << "stable until the last 16 steps";
+  EXPECT_LT(after.steps.back().learning_rate, 1e-3);
+  const auto audited = tests::assay({"audit", at("run")});
+  EXPECT_EQ(audited.code, 0) << audited.output;
+}
+
+/// Of tokens, and of what the run is validated on.
+TEST_F(ResumeOfFiles, TokensThatAreOverwrittenEndTheRunAfterASave) {
+  for (const std::string file : {"tokens.bin", "val.bin"}) {
+    fs::remove_all(at("run"));
+    fs::remove(at("out"));
+    const std::string before = [&] {
+      std::ifstream stream(at(file), std::ios::binary);
+      return std::string{std::istreambuf_iterator<char>(stream), {}};
+    }();
+    // Asked to overwrite once two steps are printed; 3,000 steps leave it time.
+    const auto stopped = tests::shell(
+        "set -m; (" + command("train.steps=3000 eval.paths=val.bin eval.every=5 eval.at_end=off") + ") > " +
+        at("out") + " 2>&1 & until grep -q 'step  *2/3000' " + at("out") +
+        " 2>/dev/null; do sleep 0.01; done; head -c 200 /dev/zero | dd of=" + at(file) +
+        " conv=notrunc status=none; wait $!");
+    EXPECT_EQ(stopped.code, 65) << file;
+    std::ifstream out(at("out"));
+    const std::string said{std::istreambuf_iterator<char>(out), {}};
+    EXPECT_NE(said.find(file + "\" was overwritten since it was opened"), std::string::npos) << said;
+    const auto cut = run();
+    const std::size_t done = cut.steps.size();
+    EXPECT_GE(done, 2u);
+    EXPECT_EQ(cut.checkpoints.back().step, static_cast<std::int64_t>(done)) << "the state before is saved";
+    if (file == "tokens.bin") {
+      const auto refused = tests::assay({"resume", at("run")});
+      EXPECT_EQ(refused.code, 2);
+      EXPECT_NE(refused.messages.find("the content of data.paths: file 1 is "), std::string::npos)
+          << refused.messages;
+    }
+    std::ofstream(at(file), std::ios::binary) << before;
+    const auto resumed =
+        tests::assay({"resume", at("run"), "--change", "train.steps=" + std::to_string(done + 1)});
+    EXPECT_EQ(resumed.code, 0) << resumed.messages;
+    EXPECT_EQ(run().steps.size(), done + 1);
   }
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/model/differences.hpp"
 #include "spec/record/event.hpp"
 #include "spec/record/read.hpp"
 #include "spec/text/quantity.hpp"
@@ -96,110 +96,172 @@ checkpoint::NewestWhole find_resume(const spec::RunConfig& config,
 std::string resume_path(const spec::RunConfig& config) { return find_resume(config).path.value_or(""); }
 
 namespace {
-/// Where a run writes, how often it saves, prints and is validated, and on what: no step depends on it, but
-/// on what is held out of the data.
-bool is_about_output(const std::string& name) {
-  return name.starts_with("run.") || name.starts_with("checkpoint.") || name.starts_with("log.") ||
-         name.starts_with("profile.") || name.starts_with("sample.") ||
-         (name.starts_with("eval.") && name != "eval.share");
+using checkpoint::DataFile;
+using spec::OnResume;
+
+std::vector<DataFile> those_of(const std::vector<DataFile>& files, std::string_view of) {
+  std::vector<DataFile> out;
+  std::ranges::copy_if(files, std::back_inserter(out), [&](const DataFile& file) { return file.of == of; });
+  return out;
+}
+std::vector<DataFile> those_of(const std::optional<std::vector<DataFile>>& files, std::string_view of) {
+  return files ? those_of(*files, of) : std::vector<DataFile>();
 }
 
-/// By which machine and kernels, and in which order, the same sums are made, and what becomes of a step that
-/// is not finite: results differ by their rounding, if at all.
-bool changes_rounding_alone(const std::string& name) {
-  constexpr std::string_view names[] = {"batch.micro",
-                                        "data.prefetch",
-                                        "compute.device",
-                                        "compute.attention",
-                                        "compute.deterministic",
-                                        "compute.cuda_graph",
-                                        "compute.threads",
-                                        "memory.recompute",
-                                        "compute.linear_weights",
-                                        "parallel.data",
-                                        "parallel.shard_ranks",
-                                        "parallel.tensor",
-                                        "parallel.expert",
-                                        "parallel.reduce",
-                                        "parallel.check_replicas_every",
-                                        "parallel.stall_seconds",
-                                        "train.on_non_finite",
-                                        "train.max_skipped"};
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+std::string shown(const std::vector<DataFile>& files, std::size_t i) {
+  if (i >= files.size()) return "no file";
+  return spec::quote(files[i].path) + " (" + spec::grouped(files[i].bytes) + " bytes, sample " +
+         files[i].sample + (files[i].format.empty() ? "" : ", " + files[i].format) + ")";
 }
 
-std::string shown(const std::vector<checkpoint::DataFile>& data, std::size_t i) {
-  if (i >= data.size()) return "no file";
-  return spec::quote(data[i].path) + " (" + spec::grouped(data[i].bytes) + " bytes, sample " +
-         data[i].sample + ")";
-}
-
-/// The first file that holds other tokens than the one at its place did; empty where all hold the same.
-std::string other_data(const std::vector<checkpoint::DataFile>& now,
-                       const std::vector<checkpoint::DataFile>& then) {
+/// The first file that holds something else than the one at its place did; empty where all hold the same.
+std::string other_file(const std::vector<DataFile>& now, const std::vector<DataFile>& then) {
   std::size_t i = 0;
   while (i < now.size() && i < then.size() && now[i].same_content(then[i])) ++i;
   if (i == now.size() && i == then.size()) return "";
-  return "the content of data.paths: file " + std::to_string(i + 1) + " is " + shown(now, i) + ", was " +
-         shown(then, i);
-}
-}  // namespace
-
-namespace {
-bool is_one_of(const std::string& name, std::initializer_list<std::string_view> names) {
-  return std::ranges::find(names, name) != names.end();
+  return "file " + std::to_string(i + 1) + " is " + shown(now, i) + ", was " + shown(then, i);
 }
 
-/// What the weights and moments of a checkpoint are of: nobody can ask for another.
-bool is_of_the_state(const std::string& name) {
-  return is_one_of(name,
-                   {"model.name", "model.weights", "model.init_std", "compute.dtype", "optimizer.states"});
-}
-}  // namespace
+/// What a setting names, compared by what it holds.
+struct Content {
+  std::string key;
+  bool asked = false;                   ///< another content was asked for by name
+  bool of_state = false;                ///< weights and moments are of it: nobody can ask for another
+  bool known = false;                   ///< on both sides; else the settings are compared as texts
+  bool typed = false;                   ///< likewise, how the files are read
+  std::vector<std::string> other = {};  ///< what differs, each as it is refused
+  std::vector<spec::record::ChangedSetting> changes = {};  ///< likewise, as the record names it
+};
 
-ResumeChanges refuse_other_settings(const Request& request, const std::vector<checkpoint::DataFile>& data,
-                                    const checkpoint::State& then, const std::string& path) {
-  const spec::RunConfig& config = request.config;
-  const spec::RunConfig before = spec::load_dump(then.config, path);
-  const auto data_then = checkpoint::data_of(path);
-  const auto asked = [&](const std::string& name) {
-    return std::ranges::find(request.changes, name) != request.changes.end();
-  };
-  ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
-  std::string refused, may_be_asked;
-  bool other_tokens = false;  // asked for
-  const auto refuse = [&](const std::string& text) { refused += (refused.empty() ? "" : "; ") + text; };
-  const std::string other = data_then ? other_data(data, *data_then) : "";
-  if (!other.empty() && asked("data.paths"))
-    other_tokens = true;
-  else if (!other.empty())
-    refuse(other);
-  const auto now_set = spec::settings(config), then_set = spec::settings(before);
-  for (std::size_t i = 0; i < now_set.size(); ++i) {
-    const auto& [name, now] = now_set[i];
-    const spec::Value& was = then_set[i].second;
-    if (now == was || is_about_output(name)) continue;
-    const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
-    const bool same_files = data_then && other.empty();
-    const bool moved = name == "data.paths" && same_files;
-    // Files that know their type are refused where another is stated.
-    const bool restated =
-        name == "data.dtype" && same_files && (config.data_dtype.empty() || before.data_dtype.empty());
-    // The batch so far is made of micro-batches.
-    const bool by_micro_batches = config.balance_over == spec::load_balancing::Form::running;
-    const bool rounds = changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro");
-    if (extends || moved || restated || rounds) {
-      changes.settings.push_back({.name = name, .before = was, .now = now, .asked = {}});
-    } else if (asked(name) && !is_of_the_state(name)) {
-      changes.settings.push_back({.name = name, .before = was, .now = now, .asked = true});
-    } else if (name != "data.paths" || !data_then) {
-      refuse(name + " is " + spec::shown(now) + ", was " + spec::shown(was) +
-             (is_of_the_state(name) && asked(name) ? ", and weights and moments are of that" : ""));
-      if (may_be_asked.empty() && !is_of_the_state(name)) may_be_asked = name;
-    }
+Content content_of_tokens(const Request& request, const Identity& now, const checkpoint::State& then,
+                          const spec::RunConfig& before) {
+  Content out{.key = "data.paths", .asked = request.asks("data.paths") || request.asks("data.dtype")};
+  out.known = then.data.has_value();
+  const auto here = those_of(now.files, DataFile::training), there = those_of(then.data, DataFile::training);
+  const auto has_type = [](const DataFile& file) { return !file.format.empty(); };
+  out.typed = std::ranges::all_of(here, has_type) && std::ranges::all_of(there, has_type);
+  // Earlier versions said nothing of the grammar's text.
+  const bool of_grammar = request.config.data_paths.empty() && before.data_paths.empty();
+  const std::string other = !out.known || (of_grammar && there.empty()) ? "" : other_file(here, there);
+  if (other.empty()) return out;
+  out.other = {"the content of data.paths: " + other};
+  // Files of the same names that hold other tokens; other names are a setting that differs.
+  if (request.config.data_paths == before.data_paths)
+    out.changes = {{.name = "data.paths", .before = before.data_paths, .now = before.data_paths}};
+  return out;
+}
+
+Content content_of_model(const Request& request, const Identity& now,
+                         const std::optional<spec::ModelSpec>& then) {
+  Content out{.key = "model.name", .asked = request.asks("model.name"), .of_state = true};
+  out.known = now.model && then;
+  if (!out.known) return out;
+  out.of_state = !spec::same_parameters(*now.model, *then);
+  for (const spec::ModelDifference& each : spec::differences(*now.model, *then)) {
+    out.other.push_back(difference_text(each, request.config.model));
+    out.changes.push_back({.name = "model." + each.field, .before = each.before, .now = each.now});
   }
+  return out;
+}
+
+Content content_of_weights(const Request& request, const Identity& now, const checkpoint::State& then) {
+  const auto here = those_of(now.files, DataFile::weights), there = those_of(then.data, DataFile::weights);
+  Content out{.key = "model.weights", .asked = request.asks("model.weights"), .of_state = true};
+  out.known = !request.goes_on && !here.empty() && !there.empty();
+  if (const std::string other = out.known ? other_file(here, there) : ""; !other.empty())
+    out.other = {"the content of model.weights: " + other};
+  return out;
+}
+
+/// What is refused, put together.
+class Refusals {
+ public:
+  void add(const std::string& text) { text_ += (text_.empty() ? "" : "; ") + text; }
+  void add(const std::string& name, const std::string& text, bool of_state, bool asked) {
+    add(text + (of_state && asked ? ", and weights and moments are of that" : ""));
+    if (!of_state && may_be_asked_.empty()) may_be_asked_ = name;
+  }
+  void raise(const std::string& path, const std::string& directory) const {
+    if (text_.empty()) return;
+    throw UserError(ExitCode::usage,
+                    path + " was saved by a run with other settings: " + text_ +
+                        "; give the same ones, start a new run in another run.directory" +
+                        (may_be_asked_.empty() ? ""
+                                               : ", or say that it is meant: `assay resume " + directory +
+                                                     " --change " + may_be_asked_ + "=VALUE`"));
+  }
+
+ private:
+  std::string text_, may_be_asked_;
+};
+}  // namespace
+
+std::string difference_text(const spec::ModelDifference& difference, const std::string& model) {
+  return difference.field + " of model " + model + " is " + spec::shown(difference.now) + ", was " +
+         spec::shown(difference.before);
+}
+
+spec::RunConfig ResumePoint::settings() const {
+  return spec::load_dump(state.config, path, {}, state.derived);
+}
+
+std::optional<spec::ModelSpec> ResumePoint::model() const {
+  if (state.model.empty()) return {};
+  return spec::model_from_toml(state.model, path);
+}
+
+ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
+                                    const checkpoint::State& then, const std::string& path) {
+  const ResumePoint point{.path = path, .state = then, .changes = {}, .passed_over = {}};
+  const spec::RunConfig &config = request.config, before = point.settings();
+  const spec::RunConfig whole = spec::with_whole_paths(config), whole_before = spec::with_whole_paths(before);
+  spec::RunConfig followed = config;
+  spec::follow(followed, before);
+  ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
+  Refusals refusals;
+  const Content contents[] = {content_of_model(request, now, point.model()),
+                              content_of_weights(request, now, then),
+                              content_of_tokens(request, now, then, before)};
+  for (const spec::Key& key : spec::keys()) {
+    const spec::Value value = key.get(config), was = key.get(before);
+    const OnResume meaning = key.on_resume(config);
+    if (key.get(whole) == key.get(whole_before) || meaning == OnResume::output) continue;
+    const auto change = [&](std::optional<bool> asked) {
+      changes.settings.push_back({.name = key.name, .before = was, .now = value, .asked = asked});
+    };
+    bool of_state = meaning == OnResume::state;
+    bool goes_on = meaning == OnResume::rounding || (meaning == OnResume::length && changes.extended);
+    if (meaning == OnResume::content) {
+      const auto found = std::ranges::find(contents, key.name, &Content::key);
+      const Content& content = found == std::end(contents) ? contents[2] : *found;  // data.dtype
+      of_state = content.of_state;
+      // Where nothing says how files were read, the type may be left out, and not be another.
+      const bool same_type =
+          key.name != "data.dtype" || content.typed || config.data_dtype.empty() || before.data_dtype.empty();
+      goes_on = content.known && content.other.empty() && same_type;
+    }
+    const bool derived =
+        spec::is_derived(key, config) && spec::is_derived(key, before) && value == key.get(followed);
+    if (goes_on)
+      change({});
+    else if (derived)
+      change(request.changes.empty() ? std::nullopt : std::optional(true));
+    else if (request.asks(key.name) && !of_state)
+      change(true);
+    else
+      refusals.add(key.name, key.name + " is " + spec::shown(value) + ", was " + spec::shown(was), of_state,
+                   request.asks(key.name));
+  }
+  for (const Content& content : contents)
+    if (content.asked && !content.of_state)
+      for (spec::record::ChangedSetting each : content.changes)
+        each.asked = true, changes.settings.push_back(std::move(each));
+    else
+      for (const std::string& text : content.other)
+        refusals.add(content.key, text, content.of_state, content.asked);
   // The steps that are done had another batch, which says where their samples end.
-  if (config.sequences != before.sequences && asked("batch.sequences") && !asked("batch.ramp")) {
+  if (config.sequences != before.sequences && request.asks("batch.sequences") &&
+      !request.asks("batch.ramp")) {
     changes.batch = spec::changed_at(spec::global_batch(before), then.step, config.sequences);
     spec::RunConfig ramped = config;
     ramped.ramp = changes.batch->ramp;
@@ -208,29 +270,17 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
       changes.settings.push_back(
           {.name = ramp.name, .before = ramp.get(before), .now = ramp.get(ramped), .asked = true});
   }
-  if (asked("batch.ramp") && spec::sequences_before(spec::global_batch(config), then.step) !=
-                                 spec::sequences_before(spec::global_batch(before), then.step))
-    refuse(
+  if (request.asks("batch.ramp") && spec::sequences_before(spec::global_batch(config), then.step) !=
+                                        spec::sequences_before(spec::global_batch(before), then.step))
+    refusals.add(
         "batch.ramp gives the " + spec::grouped(then.step) +
         " steps that are done another number of sequences, so that samples would be left out or read twice: "
         "begin it with the stages that they had");
-  // Files of the same names that hold other tokens.
-  const auto names_data = [](const auto& setting) { return setting.name == "data.paths"; };
-  if (other_tokens && std::ranges::none_of(changes.settings, names_data)) {
-    const spec::Value paths = config.data_paths;
-    changes.settings.push_back({.name = "data.paths", .before = paths, .now = paths, .asked = true});
-  }
-  if (!refused.empty())
-    throw UserError(ExitCode::usage, path + " was saved by a run with other settings: " + refused +
-                                         "; give the same ones, start a new run in another run.directory" +
-                                         (may_be_asked.empty() ? ""
-                                                               : ", or say that it is meant: `assay resume " +
-                                                                     config.directory + " --change " +
-                                                                     may_be_asked + "=VALUE`"));
+  refusals.raise(path, config.directory);
   return changes;
 }
 
-std::optional<ResumePoint> resume_point(const Request& request, const std::vector<checkpoint::DataFile>& data,
+std::optional<ResumePoint> resume_point(const Request& request,
                                         const std::vector<checkpoint::PassedOver>& known) {
   checkpoint::NewestWhole found = find_resume(request.config, known);
   if (!found.path) {
@@ -246,15 +296,45 @@ std::optional<ResumePoint> resume_point(const Request& request, const std::vecto
       .path = *found.path, .state = {}, .changes = {}, .passed_over = std::move(found.passed_over)};
   point.end_is_done = request.config.resume != spec::Resume::automatic || is_done(request.config.directory);
   point.state = checkpoint::read_state(point.path);
-  point.changes = refuse_other_settings(request, data, point.state, point.path);
-  // Such a run loads nothing any more, which would find out.
-  if (point.state.step >= request.config.steps && request.config.resume != spec::Resume::path)
-    if (std::string why = checkpoint::damage_in(point.path, checkpoint::Look::every_byte); !why.empty()) {
-      std::vector<checkpoint::PassedOver> more = known;
-      more.push_back({point.path, std::move(why)});
-      return resume_point(request, data, more);
-    }
   return point;
+}
+
+void compare(const Request& request, const Identity& now, ResumePoint& point) {
+  point.changes = refuse_other_settings(request, now, point.state, point.path);
+  // Such a run loads nothing any more, which would find out.
+  if (point.state.step < request.config.steps || request.config.resume == spec::Resume::path) return;
+  std::string why = checkpoint::damage_in(point.path, checkpoint::Look::every_byte);
+  if (why.empty()) return;
+  std::vector<checkpoint::PassedOver> known = point.passed_over;
+  known.push_back({point.path, std::move(why)});
+  point = *resume_point(request, known);  // or none is whole, an error
+  compare(request, now, point);
+}
+
+std::vector<std::string> other_files(const Request& request, const Identity& now, const ResumePoint& point) {
+  std::vector<std::string> lines;
+  const auto add = [&](const char* of, const char* and_so) {
+    const auto here = those_of(now.files, of), there = those_of(point.state.data, of);
+    if (here.empty() || there.empty()) return;
+    if (const std::string other = other_file(here, there); !other.empty())
+      lines.push_back("the content of " + std::string(of) + ": " + other + and_so);
+  };
+  add(DataFile::validation, "; losses on it are not to be compared with those before");
+  add(DataFile::tokenizer, "; the run's tokens are of the one before");
+  if (request.goes_on) add(DataFile::weights, "; the run goes on as it began");
+  return lines;
+}
+
+std::vector<DataFile> files_of_next(const Identity& now, const ResumePoint& point) {
+  const auto& then = point.state.data;
+  std::vector<DataFile> out = those_of(now.files, DataFile::training);
+  const bool other_tokens = !other_file(out, those_of(then, DataFile::training)).empty();
+  const auto add = [&](std::vector<DataFile> files) { std::ranges::move(files, std::back_inserter(out)); };
+  add(those_of(now.files, DataFile::validation));
+  add(those_of(then, DataFile::weights));
+  const auto tokenizer = those_of(then, DataFile::tokenizer);
+  add(other_tokens || tokenizer.empty() ? those_of(now.files, DataFile::tokenizer) : tokenizer);
+  return out;
 }
 
 }  // namespace assay::impl::run

@@ -76,7 +76,9 @@ Request resume_request(const ResumeWords& words) {
   const std::string from = checkpoint_of(run);
   Request request;
   spec::RunConfig& config = request.config;
-  config = spec::load_dump(checkpoint::read_manifest(from).config, from, words.changes);
+  const checkpoint::Manifest manifest = checkpoint::read_manifest(from);
+  config = spec::load_dump(manifest.config, from, words.changes, manifest.derived);
+  request.goes_on = true;
   for (const std::string& change : words.changes)
     request.changes.push_back(change.substr(0, change.find('=')));
   const bool one_checkpoint = is_checkpoint(run);

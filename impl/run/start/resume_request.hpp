@@ -1,5 +1,6 @@
 #pragma once
 // What a run is asked to do: its settings, and which of them may differ from the run that it goes on from.
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,8 +16,12 @@ struct Request {
   Request(spec::RunConfig settings = {}, std::vector<std::string> names = {})  // NOLINT(*-explicit-*)
       : config(std::move(settings)), changes(std::move(names)) {}
 
+  /// Whether that name was asked to be another setting than before.
+  bool asks(const std::string& name) const { return std::ranges::find(changes, name) != changes.end(); }
+
   spec::RunConfig config;
   std::vector<std::string> changes;  ///< names of settings that were asked to be others than before
+  bool goes_on = false;  ///< the other settings are those of the run that goes on: nobody typed them
 };
 
 /// `assay resume RUN --change ... --into FOLDER`.

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "impl/checkpoint/disk_space.hpp"
+#include "impl/checkpoint/export.hpp"
 #include "impl/checkpoint/import_weights.hpp"
 #include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
@@ -22,38 +23,94 @@
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/keys.hpp"
+#include "spec/model/differences.hpp"
 #include "spec/model/hugging_face.hpp"
 
 namespace assay::impl::run {
 
 namespace {
 
-/// A run that started from weights whose config.json was its model goes on without that folder.
-bool goes_on_without_folder(const spec::RunConfig& config, const std::string& resume_from) {
-  return !config.weights.empty() && config.model == config.weights && !resume_from.empty();
-}
-
-spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
-  const std::string resume_from = config.weights.empty() ? "" : resume_path(config);
-  spec::HuggingFaceModel found;
-  if (goes_on_without_folder(config, resume_from))
-    found.model = spec::model_from_toml(checkpoint::model_of(resume_from), resume_from);
-  else
-    found = spec::find_model_with_options(config.model, config.sequence_length);
+/// The model as the settings name it.
+spec::HuggingFaceModel named_model(const spec::RunConfig& config) {
+  spec::HuggingFaceModel found = spec::find_model_with_options(config.model, config.sequence_length);
   if (config.init_std > 0) found.model.init_std = config.init_std;
-  spec::check(config, found.model);
-  if (!config.weights.empty() && resume_from.empty()) checkpoint::check_weights(config.weights, found.model);
   return found;
 }
 
-std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
+/// Whether something is found under the name; a folder of weights may be left without any.
+bool is_there(const std::string& model) {
+  std::error_code unknown;
+  const std::filesystem::path path(model);
+  return std::ranges::count(spec::model_names(), model) > 0 ||
+         std::filesystem::exists(std::filesystem::is_directory(path, unknown) ? path / "config.json" : path,
+                                 unknown);
+}
+
+/// A run that goes on has the model of its checkpoint, whatever its file holds by now, if it is still there:
+/// `notes` says what differs. A model that is asked for, or typed anew, is read.
+spec::HuggingFaceModel model_of(const Request& request, const std::optional<ResumePoint>& from,
+                                std::vector<std::string>& notes) {
+  const auto then = from ? from->model() : std::nullopt;
+  const std::string& name = request.config.model;
+  const bool the_same =
+      then && spec::with_whole_paths(request.config).model == spec::with_whole_paths(from->settings()).model;
+  const bool there = is_there(name);
+  if (!the_same || request.asks("model.name") || (there && !request.goes_on))
+    return named_model(request.config);
+  if (there) try {
+      for (const spec::ModelDifference& each : spec::differences(named_model(request.config).model, *then))
+        notes.push_back(difference_text(each, name) +
+                        "; the run goes on with what it was (`assay resume --change model.name=" + name +
+                        "` takes the file's)");
+    } catch (const std::exception& error) {
+      notes.push_back("model " + name + " cannot be read any more: " + error.what() +
+                      "; the run goes on with what it was");
+    }
+  return {.model = *then, .without_effect = {}};
+}
+
+/// The tokenizer of the run's text, where `assay generate` finds it. No step needs it: one that cannot be
+/// read is none.
+std::optional<checkpoint::DataFile> tokenizer_file(const spec::RunConfig& config) try {
+  for (const std::string& folder : checkpoint::tokenizer_folders(config)) {
+    const std::filesystem::path path = std::filesystem::path(folder) / "tokenizer.json";
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(path, unknown)) continue;
+    checkpoint::DataFile file = checkpoint::data_file(spec::whole_path(path.string()));
+    file.of = checkpoint::DataFile::tokenizer;
+    return file;
+  }
+  return {};
+} catch (const UserError&) {
+  return {};
+}
+
+/// What the run reads, by content.
+std::vector<checkpoint::DataFile> files_of(const Start& start) {
+  const spec::RunConfig& config = start.config;
   std::vector<checkpoint::DataFile> files;
-  for (const std::string& path : config.data_paths) files.push_back(checkpoint::data_file(path));
-  if (!config.document_ends) return files;
-  for (std::filesystem::path path : config.data_paths)
-    for (const char* ends : {".idx", ".ends"})
-      if (std::error_code none; std::filesystem::exists(path.replace_extension(ends), none))
-        files.push_back(checkpoint::data_file(path.string()));
+  const auto add = [&](std::vector<checkpoint::DataFile> tokens, const std::vector<std::string>& paths,
+                       const char* of) {
+    for (std::filesystem::path path : paths)
+      for (const char* ends : {".idx", ".ends"})
+        if (std::error_code none;
+            config.document_ends && std::filesystem::exists(path.replace_extension(ends), none))
+          tokens.push_back(checkpoint::data_file(path.string()));
+    for (checkpoint::DataFile& file : tokens) {
+      file.of = of;
+      if (!paths.empty()) file.path = spec::whole_path(file.path);  // the grammar has none
+      files.push_back(std::move(file));
+    }
+  };
+  add(start.source->files(), config.data_paths, checkpoint::DataFile::training);
+  if (start.validation) add(start.validation->files(), config.eval_paths, checkpoint::DataFile::validation);
+  if (auto tokenizer = tokenizer_file(config)) files.push_back(std::move(*tokenizer));
+  std::error_code unknown;
+  if (!config.weights.empty() && std::filesystem::is_directory(config.weights, unknown)) try {
+      files.push_back(checkpoint::weights_file(spec::whole_path(config.weights)));
+    } catch (const UserError&) {
+      if (!start.resume) throw;  // a run that goes on does not need them
+    }
   return files;
 }
 
@@ -62,14 +119,17 @@ std::vector<checkpoint::DataFile> files_of(const spec::RunConfig& config) {
 Start prepare(const Request& request, const Rank& rank) {
   Communicator& ranks = rank.communicator;
   Start start;
-
-  start.config = request.config;
-  start.request = request;
   const spec::RunConfig& config = start.config;
   const spec::RunRanks run_ranks{.all = ranks.size(), .per_host = host_ranks(ranks).each};
   Facts facts;
   refuse_together(ranks, [&] {
-    spec::HuggingFaceModel found = model_of(config);
+    start.request = request;
+    start.resume = resume_point(request);
+    if (start.resume) spec::follow(start.request.config, start.resume->settings());
+    start.config = start.request.config;
+    spec::HuggingFaceModel found = model_of(start.request, start.resume, start.notes);
+    spec::check(config, found.model);
+    if (!config.weights.empty() && !start.resume) checkpoint::check_weights(config.weights, found.model);
     start.model = std::move(found.model);
     start.without_effect = std::move(found.without_effect);
     const spec::Division division = spec::divide(config, start.model, run_ranks);
@@ -77,14 +137,19 @@ Start prepare(const Request& request, const Rank& rank) {
     start.source = data::open_source(config, start.model);
     if (spec::validates(config))
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
-    start.data_files = files_of(config);
-    start.resume = resume_point(request, start.data_files);
+    start.identity = {.model = start.model, .files = files_of(start)};
+    if (start.resume) {
+      compare(start.request, start.identity, *start.resume);
+      for (std::string& line : other_files(start.request, start.identity, *start.resume))
+        start.notes.push_back(std::move(line));
+    }
     if (start.resume && start.resume->changes.batch) {
       start.config.ramp = start.resume->changes.batch->ramp;
       start.batch = spec::divide(config, start.model, run_ranks).batch;
     }
     spec::check_stages(start.config, start.model, run_ranks);
-    if (ranks.size() > 1) facts = start_facts(config, *start.source, start.resume ? start.resume->path : "");
+    if (ranks.size() > 1)
+      facts = start_facts(config, start.identity, *start.source, start.resume ? start.resume->path : "");
   });
   if (start.validation && ranks.size() > 1)
     facts.emplace_back("the validation set", start.validation->description());

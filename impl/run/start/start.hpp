@@ -4,7 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include "impl/checkpoint/data_file.hpp"
 #include "impl/data/sample_source.hpp"
 #include "impl/data/validation_set.hpp"
 #include "impl/run/start/memory_limits.hpp"
@@ -27,10 +26,11 @@ struct Start {
   std::shared_ptr<const data::SampleSource> source;
   std::shared_ptr<const data::ValidationSet> validation;  ///< null: the run has none
   std::string validation_hash;                            ///< of the token ids that it evaluates
-  std::vector<checkpoint::DataFile> data_files;           ///< as they were when the run began
+  Identity identity;                                      ///< as it was when the run began
   std::optional<ResumePoint> resume;                      ///< nothing: from step 0
-  Request request;                                        ///< as asked
-  Numerics numerics;                                      ///< the algorithms that compute it
+  std::vector<std::string> notes;  ///< files that hold something else than the run goes on with
+  Request request;                 ///< as asked
+  Numerics numerics;               ///< the algorithms that compute it
   spec::memory::Plan plan;
   Count room;  ///< for the tensors of a rank [B]
   MachineMemory memory;

@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <map>
 #include <span>
+#include <sstream>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
-#include "impl/checkpoint/import_weights.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
 #include "spec/data/sample_order.hpp"
@@ -51,7 +51,7 @@ std::string hash_of_samples(const data::SampleSource& source, const std::vector<
 }
 }  // namespace
 
-Facts start_facts(const spec::RunConfig& config, const data::SampleSource& source,
+Facts start_facts(const spec::RunConfig& config, const Identity& identity, const data::SampleSource& source,
                   const std::string& resume_from) {
   Facts facts = {{"version", ASSAY_VERSION}, {"program", program_hash()}};
   for (const auto& [name, value] : spec::settings(config))
@@ -61,8 +61,13 @@ Facts start_facts(const spec::RunConfig& config, const data::SampleSource& sourc
                      resume_from.empty() ? "none"
                                          : "of step " + std::to_string(checkpoint::step_of(resume_from)) +
                                                " (hash " + checkpoint::content_of(resume_from) + ")");
-  if (!config.weights.empty() && resume_from.empty())
-    facts.emplace_back("the content of model.weights", checkpoint::sample_of_weights(config.weights));
+  std::istringstream model(identity.model ? spec::to_toml(*identity.model) : "");
+  for (std::string line; std::getline(model, line);)
+    if (const std::size_t at = line.find(" = "); at != line.npos)
+      facts.emplace_back(line.substr(0, at) + " of the model", line.substr(at + 3));
+  for (const checkpoint::DataFile& file : identity.files)
+    if (file.of == checkpoint::DataFile::weights && resume_from.empty())
+      facts.emplace_back("the content of model.weights", file.sample);
   const auto first = spec::data::step_samples(
       spec::data::order_of_sources(config.seed, spec::global_batch(config), config.eval_share,
                                    source.samples_of_sources(), spec::mixture_of(config)),

@@ -16,6 +16,9 @@
 #include <limits>
 
 #include "impl/checkpoint/folder.hpp"
+#include "impl/checkpoint/inspect.hpp"
+#include "impl/checkpoint/newest_whole.hpp"
+#include "impl/checkpoint/stored_state.hpp"
 #include "impl/machine/host_name.hpp"
 #include "impl/model/views.hpp"
 #include "spec/error.hpp"
@@ -187,6 +190,47 @@ TEST_F(CheckpointImpl, ADamagedOldOneStaysForTheUserToSeeAndEndsNoSave) {
   ASSERT_EQ(found.size(), 2u) << "what is damaged does not count";
   EXPECT_EQ(found[0].step, 4);
   EXPECT_NE(refusal(marker_too_long).find("checkpoint_c1"), std::string::npos);
+}
+
+/// Every byte of such a copy is as it was written.
+TEST_F(CheckpointImpl, C6AWholeCheckpointUnderTheNameOfAnotherStepDoesNotCount) {
+  const auto at_step = [](std::int64_t step) { return State{.step = step, .tokens = 0, .config = {}}; };
+  const fs::path first = save(directory_, filled(1), at_step(1), 9).path,
+                 second = save(directory_, filled(2), at_step(2), 9).path,
+                 copy = first.parent_path() / folder_name(5), elsewhere = directory_ + "/a copy";
+  fs::copy(first, copy, fs::copy_options::recursive);
+  fs::copy(first, elsewhere, fs::copy_options::recursive);
+  const std::string said = "step_00000005: checkpoint_c6: holds step 1, and its name says step 5";
+  EXPECT_NE(refusal(copy).find(said), std::string::npos) << refusal(copy);
+  EXPECT_NE(refusal(copy.string() + "/").find("checkpoint_c6"), std::string::npos);
+  EXPECT_EQ(refusal(elsewhere), "accepted") << "that name says no step";
+  const auto refused_as_whole = [&](const auto& read) {
+    try {
+      read();
+      ADD_FAILURE() << "it was taken for step 5";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_NE(std::string(error.what()).find("checkpoint_c6"), std::string::npos) << error.what();
+    }
+  };
+  refused_as_whole([&] { read_state(copy); });
+  refused_as_whole([&] { content_of(copy); });
+  refused_as_whole([&] { step_of(copy); });
+  refused_as_whole([&] { verify_checkpoint(copy); });
+  refused_as_whole([&] { verify_checkpoint(directory_); });  // the newest, by its name
+  refused_as_whole([&] { show_checkpoint(copy); });
+  refused_as_whole([&] { StoredState stored(copy); });
+  const NewestWhole newest = newest_whole(directory_);
+  EXPECT_EQ(newest.path, second.string());
+  ASSERT_EQ(newest.passed_over.size(), 1u);
+  EXPECT_NE(newest.passed_over[0].why.find("checkpoint_c6"), std::string::npos);
+  // Nor does retention keep it in place of one that is what its name says.
+  save(directory_, filled(3), at_step(3), 2);
+  const auto kept = committed_checkpoints(copy.parent_path());
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].step, 2);
+  EXPECT_EQ(kept[1].step, 3);
+  EXPECT_TRUE(fs::exists(copy)) << "it is left for the user to see";
 }
 
 TEST_F(CheckpointImpl, C1RefusesAFolderWithoutMarkerAndOneWithAnother) {

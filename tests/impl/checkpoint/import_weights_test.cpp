@@ -9,11 +9,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/export.hpp"
 #include "impl/checkpoint/inspect.hpp"
 #include "impl/checkpoint/weight_folder.hpp"
+#include "impl/generate/loaded_weights.hpp"
+#include "impl/generate/text_codec.hpp"
 #include "impl/run/trainer.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/error.hpp"
@@ -258,6 +261,26 @@ TEST_F(DamagedWeights, C6AFileOfAnotherFolderIsNamed) {
   expect_said({"weight_files_c6"});
 }
 
+/// transformers loads model.safetensors and does not read the index.
+TEST_F(DamagedWeights, C9TwoModelsInOneFolderAreNamed) {
+  copy("llama_f32_sharded");
+  fs::copy(folder_ / "model-00001-of-00004.safetensors", folder_ / "model.safetensors");
+  expect_said({"weight_files_c9", "model.safetensors, which transformers loads",
+               "model-00001-of-00004.safetensors of model.safetensors.index.json"});
+  EXPECT_THROW(show_checkpoint(folder_.string()), UserError);
+  EXPECT_THROW(generate::LoadedWeights(generate::find_weights(folder_.string()), at::kFloat, at::kCPU),
+               UserError);
+  // An index of that file alone, as some programs write it, is no second model.
+  copy("qwen3");
+  std::string index;
+  const WeightFolder single = open_weights(folder_.string());
+  for (const auto& tensor : single.files[0].header.tensors)
+    index += (index.empty() ? "" : ", ") + ("\"" + tensor.name + "\": \"model.safetensors\"");
+  std::ofstream(folder_ / "model.safetensors.index.json")
+      << "{\"metadata\": {}, \"weight_map\": {" + index + "}}";
+  EXPECT_EQ(refusal(), "accepted");
+}
+
 TEST_F(DamagedWeights, C8AValueThatIsNotFiniteIsNamed) {
   copy("mistral");
   write_into("model.safetensors", "model.layers.1.mlp.up_proj.weight", {'\x80', '\x7f'});  // +inf in BF16
@@ -296,6 +319,43 @@ TEST_F(DamagedWeights, WhatIsNoFolderOfWeightsIsToldApart) {
   std::ofstream(folder_ / "pytorch_model.bin") << "PK";
   expect_said({"pytorch_model.bin, a pickle"});
   EXPECT_THROW(open_weights((folder_ / "config.json").string()), UserError);
+}
+
+/// Text of a run is in the tokens of the tokenizer that it began with.
+TEST_F(DamagedWeights, AnotherTokenizerThanTheRunsIsRefused) {
+  const WeightFolderInMemory folder("qwen3");
+  const std::string tokenizer = scratch_.write("tokenizer.json", "{}");
+  spec::RunConfig config;
+  config.data_paths = {(scratch_.path() / "tokens.bin").string()};
+  State state{.step = 1,
+              .tokens = 1,
+              .config = spec::dump_toml(config),
+              .data = {{data_file(tokenizer)}},
+              .model = spec::to_toml(folder.model)};
+  state.data->at(0).of = DataFile::tokenizer;
+  const std::string path = save(scratch_.path().string(), imported("qwen3", Dtype::f32), state, 2).path;
+  const auto exported = [&](const char* name) {
+    return export_weights({.checkpoint = path,
+                           .folder = (scratch_.path() / name).string(),
+                           .dtype = "F32",
+                           .most_bytes = 1 << 30});
+  };
+  EXPECT_EQ(exported("a").tokenizer, std::vector<std::string>{"tokenizer.json"});
+  scratch_.write("tokenizer.json", "{ }");
+  std::string why;
+  for (const std::function<void()>& read : std::vector<std::function<void()>>{
+           [&] { exported("b"); }, [&] { generate::codec_of(generate::find_weights(path), why); }}) {
+    try {
+      read();
+      ADD_FAILURE() << "text of other tokens";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::bad_data);
+      EXPECT_NE(std::string(error.what()).find(tokenizer + " is not the tokenizer of the run"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_FALSE(fs::exists(scratch_.path() / "b"));
 }
 
 /// A checkpoint that is damaged leaves no folder behind, nor does one that no class of transformers computes.

@@ -71,6 +71,23 @@ TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheData) {
   EXPECT_TRUE(read.data->empty());
 }
 
+TEST(ManifestImpl, SaysWhatFilesAreReadAsAndWhichSettingsFollowed) {
+  Manifest manifest = example();
+  EXPECT_THAT(to_json(manifest), testing::Not(testing::HasSubstr("\"derived\"")));
+  EXPECT_FALSE(manifest_from_json(to_json(manifest), "folder/manifest.json").derived);
+  manifest.derived = {"schedule.warmup_steps"};
+  manifest.data->push_back(
+      {.path = "b", .bytes = 5, .sample = "01", .format = "npy int32", .of = DataFile::validation});
+  const auto read = manifest_from_json(to_json(manifest), "folder/manifest.json");
+  EXPECT_EQ(read.derived, manifest.derived);
+  EXPECT_EQ(read.data->at(0).of, DataFile::training);
+  EXPECT_EQ(read.data->at(0).format, "");
+  EXPECT_EQ(read.data->at(1).of, DataFile::validation);
+  EXPECT_EQ(read.data->at(1).format, "npy int32");
+  manifest.derived->clear();  // which is not the same as nothing
+  EXPECT_TRUE(manifest_from_json(to_json(manifest), "folder/manifest.json").derived);
+}
+
 TEST(ManifestImpl, EarlierVersionsSaidNothingOfTheModel) {
   EXPECT_EQ(manifest_from_json(to_json(example()), "folder/manifest.json").model, "name = \"a model\"\n");
   Manifest earlier = example();

@@ -43,18 +43,35 @@ TEST(TokenDataImpl, NeighbouringSamplesShareOneToken) {
   EXPECT_EQ(data.description(), "1 token file, uint16, 8 tokens, 2 samples of 3, 1 tokens unused");
 }
 
-TEST(TokenDataImpl, IdsOfUint32ReadAsUint16AreDoubted) {
+TEST(TokenDataImpl, IdsOfAnotherWidthAreRefused) {
   const Scratch scratch;
   const auto ids = counting(1, 200);
-  const auto doubt = [&](TokenType written, TokenType stated) {
-    const TokenData data({scratch.write("t", token_bytes(ids, written))}, stated, 1 << 20, 3);
-    return data.doubt().value_or("none");
+  const auto refused = [&](TokenType written, TokenType stated) {
+    return user_refusal(
+        [&] { TokenData({scratch.write("t", token_bytes(ids, written))}, stated, 1 << 20, 3); });
   };
-  EXPECT_NE(doubt(TokenType::uint32, TokenType::uint16).find("look at data.dtype"), std::string::npos);
-  EXPECT_EQ(doubt(TokenType::uint16, TokenType::uint16), "none");
-  EXPECT_EQ(doubt(TokenType::uint32, TokenType::uint32), "none");
-  const TokenData zeros({scratch.write("z", std::string(400, '\0'))}, TokenType::uint16, 256, 3);
-  EXPECT_FALSE(zeros.doubt()) << "a file of one id";
+  EXPECT_EQ(refused(TokenType::uint32, TokenType::uint16).code, 65);
+  EXPECT_EQ(refused(TokenType::uint16, TokenType::uint32).code, 65);
+  EXPECT_EQ(refused(TokenType::uint16, TokenType::uint16).code, 0);
+  EXPECT_EQ(refused(TokenType::uint32, TokenType::uint32).code, 0);
+  EXPECT_NO_THROW(TokenData({scratch.write("z", std::string(400, '\0'))}, TokenType::uint16, 256, 3))
+      << "a file of one id";
+}
+
+TEST(TokenDataImpl, SaysWhatItsFilesHold) {
+  const Scratch scratch;
+  const auto a = scratch.write("a", token_bytes({1, 2, 3}, TokenType::uint16)),
+             b = scratch.write("b", token_bytes({1, 2, 4}, TokenType::uint16));
+  const auto files = TokenData({a, b, a}, TokenType::uint16, 9, 2).files();
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[1].path, b.string());
+  EXPECT_EQ(files[1].bytes, 6);
+  EXPECT_EQ(files[1].format, "uint16");
+  EXPECT_TRUE(files[0].same_content(files[2]));
+  EXPECT_FALSE(files[0].same_content(files[1]));
+  auto wide = files[0];
+  wide.format = "uint32";
+  EXPECT_FALSE(wide.same_content(files[0])) << "the same bytes are other ids";
 }
 
 /// The document ends of T + 1 or fewer tokens each, laid out over samples of T, against a walk over tokens.

@@ -15,6 +15,7 @@
 
 #include "impl/machine/disk_call.hpp"
 #include "tests/impl/data/token_bytes.hpp"
+#include "tests/impl/data/token_formats.hpp"
 #include "tests/support/scratch.hpp"
 
 namespace {
@@ -28,6 +29,10 @@ std::function<void()>& on_read() {
 extern "C" ssize_t pread(int descriptor, void* to, size_t count, off_t offset) {
   if (on_read()) on_read()();
   return syscall(SYS_pread64, descriptor, to, count, offset);
+}
+extern "C" int fstat(int descriptor, struct stat* status) {
+  if (on_read()) on_read()();
+  return static_cast<int>(syscall(SYS_fstat, descriptor, status));
 }
 
 namespace assay::impl::data::token_file_test {
@@ -142,13 +147,93 @@ TEST(TokenFileImpl, AFileShortenedWhileOpenIsAnErrorAndNoCrash) {
       scratch.write("shrinks", token_bytes(std::vector<std::uint32_t>(5000, 9), TokenType::uint16));
   const TokenFile file(path, TokenType::uint16, 256);
   std::filesystem::resize_file(path, 2001);
-  EXPECT_EQ(read(file, 990, 10), std::vector<std::int32_t>(10, 9));
+  EXPECT_TRUE(user_refusal([&] { read(file, 990, 10); }).says("has 2,001 bytes, not the 10,000 that it had"))
+      << "what is left of it, too";
   for (std::int64_t first : {995, 1000, 4000}) {
     const auto refused = user_refusal([&] { read(file, first, 100); });
     EXPECT_EQ(refused.code, 65) << first;
     EXPECT_TRUE(refused.says("had 10000 bytes when it was opened")) << refused.message;
   }
   EXPECT_EQ(user_refusal([&] { file.verify(); }).code, 65);
+}
+
+/// Writes `bytes` into a file that is there, from `offset` on.
+void overwrite(const std::filesystem::path& path, std::streamoff offset, const std::string& bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(offset);
+  file << bytes;
+}
+
+/// The time of modification may be set back by a program; that of a change may not.
+TEST(TokenFileImpl, TokensThatAreOverwrittenInPlaceAreRefused) {
+  const Scratch scratch;
+  const std::vector<std::uint32_t> ids(400'000, 7);  // longer than what is sampled
+  const std::string bytes = token_bytes(ids, TokenType::uint16);
+  for (const bool with_old_time : {false, true}) {
+    const auto path = scratch.write("tokens.bin", bytes);
+    const TokenFile file(path, TokenType::uint16, 9);
+    EXPECT_EQ(read(file, 5, 1), std::vector<std::int32_t>{7});
+    const auto time = std::filesystem::last_write_time(path);
+    overwrite(path, 0, token_bytes({8}, TokenType::uint16));
+    if (with_old_time) std::filesystem::last_write_time(path, time);
+    for (const auto& refused :
+         {user_refusal([&] { read(file, 300'000, 1); }), user_refusal([&] { file.range(9, 1); })}) {
+      EXPECT_EQ(refused.code, 65);
+      EXPECT_TRUE(refused.says("tokens.bin\" was overwritten since it was opened")) << refused.message;
+    }
+    overwrite(path, 0, token_bytes({7}, TokenType::uint16));
+    EXPECT_EQ(read(file, 0, 1), std::vector<std::int32_t>{7}) << "it was put back";
+  }
+}
+
+TEST(TokenFileImpl, AFileThatIsTouchedGoesOnAndOneThatGrowsDoesNot) {
+  const Scratch scratch;
+  const auto path = scratch.write("tokens.bin", token_bytes({1, 2, 3}, TokenType::uint16));
+  const TokenFile file(path, TokenType::uint16, 9);
+  std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now());
+  EXPECT_EQ(read(file, 0, 3), (std::vector<std::int32_t>{1, 2, 3}));
+  int calls = 0;
+  on_read() = [&] { ++calls; };
+  EXPECT_EQ(read(file, 0, 3), (std::vector<std::int32_t>{1, 2, 3}));
+  on_read() = nullptr;
+  EXPECT_EQ(calls, 2) << "the tokens, and one look at the times: pieces are not hashed again";
+  std::ofstream(path, std::ios::binary | std::ios::app) << token_bytes({4}, TokenType::uint16);
+  EXPECT_TRUE(user_refusal([&] { read(file, 0, 1); }).says("has 8 bytes, not the 6 that it had"));
+  // Another file of the name is no matter of the one that is open.
+  const auto other = scratch.write("other.bin", token_bytes({5, 6}, TokenType::uint16));
+  const TokenFile open(other, TokenType::uint16, 9);
+  std::filesystem::rename(scratch.write("new.bin", token_bytes({7, 8}, TokenType::uint16)), other);
+  EXPECT_EQ(read(open, 0, 2), (std::vector<std::int32_t>{5, 6}));
+}
+
+TEST(TokenFileImpl, IdsOfAnotherWidthAreRefusedUnlessTheFileKnowsItsType) {
+  const Scratch scratch;
+  std::vector<std::uint32_t> ids;
+  for (std::uint32_t i = 0; i < 300; ++i) ids.push_back(20 + i * i % 200);
+  const auto open = [&](const std::string& bytes, TokenType stated) {
+    return user_refusal(
+        [&] { TokenFile(scratch.write("tokens.bin", bytes), stated, 65'536).require_width(65'536); });
+  };
+  const std::string narrow = token_bytes(ids, TokenType::uint16), wide = token_bytes(ids, TokenType::uint32),
+                    longs = [&] {
+                      std::string all;
+                      for (const std::uint32_t id : ids) all += tests::number(id, 8);
+                      return all;
+                    }();
+  for (const auto& [bytes, stated, said] :
+       {std::tuple(wide, TokenType::uint16, "was stated to be uint16 and holds uint32"),
+        {narrow, TokenType::uint32, "was stated to be uint32 and holds uint16"},
+        {longs, TokenType::uint16, "was stated to be uint16 and holds ids of 8 bytes"},
+        {longs, TokenType::uint32, "was stated to be uint32 and holds ids of 8 bytes"}}) {
+    const auto refused = open(bytes, stated);
+    EXPECT_EQ(refused.code, 65);
+    EXPECT_TRUE(refused.says(said)) << refused.message;
+  }
+  EXPECT_EQ(open(narrow, TokenType::uint16).code, 0);
+  EXPECT_EQ(open(wide, TokenType::uint32).code, 0);
+  // Pairs of a token and a small label look like uint32, and are not: the file says so, as the error asks.
+  scratch.write("tokens.json", R"({"format": "assay-tokens-1", "dtype": "uint16"})");
+  EXPECT_TRUE(open(wide, TokenType::uint16).message.empty());
 }
 
 TEST(TokenFileImpl, ReadsAtOffsetsBeyondThirtyTwoBits) {

@@ -202,8 +202,9 @@ TEST_F(RunFolderImpl, ATypeMayBeStatedOrLeftOutAndNotBeAnother) {
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(with({"data.dtype=uint16"})), .data = files};
   const std::string path = saved("a", state);
-  EXPECT_EQ(refuse_other_settings(with({}), files, state, path).settings.size(), 1u);
-  EXPECT_THROW(refuse_other_settings(with({"data.dtype=uint32"}), files, state, path), UserError);
+  EXPECT_EQ(refuse_other_settings(with({}), {.model = {}, .files = files}, state, path).settings.size(), 1u);
+  EXPECT_THROW(refuse_other_settings(with({"data.dtype=uint32"}), {.model = {}, .files = files}, state, path),
+               UserError);
 }
 
 TEST_F(RunFolderImpl, AChangedBatchKeepsThatOfTheStepsThatAreDone) {
@@ -264,7 +265,7 @@ TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {
   const auto refused = [&](const std::vector<DataFile>& now, const checkpoint::State& state,
                            const std::string& path) -> std::string {
     try {
-      refuse_other_settings(reading(now), now, state, path);
+      refuse_other_settings(reading(now), {.model = {}, .files = now}, state, path);
     } catch (const UserError& error) {
       return error.what();
     }
@@ -273,8 +274,10 @@ TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {
   const checkpoint::State state{
       .step = 1, .tokens = 0, .config = spec::dump_toml(reading(then)), .data = then};
   const std::string path = saved("a", state);
-  EXPECT_TRUE(refuse_other_settings(reading(then), then, state, path).settings.empty());
-  const auto changed = refuse_other_settings(reading(moved), moved, state, path).settings;
+  EXPECT_TRUE(
+      refuse_other_settings(reading(then), {.model = {}, .files = then}, state, path).settings.empty());
+  const auto changed =
+      refuse_other_settings(reading(moved), {.model = {}, .files = moved}, state, path).settings;
   ASSERT_EQ(changed.size(), 1u);
   EXPECT_EQ(changed[0].name, "data.paths");
   EXPECT_EQ(changed[0].now, spec::Value(std::vector<std::string>{"b/1", "b/2"}));
@@ -292,6 +295,165 @@ TEST_F(RunFolderImpl, DataMayMoveAndMayNotChange) {
   EXPECT_EQ(refused(then, earlier, of_earlier), "");
   EXPECT_NE(refused(moved, earlier, of_earlier).find("data.paths is [\"b/1\", \"b/2\"], was [\"a/1\""),
             std::string::npos);
+}
+
+/// What the refusal says, or "goes on".
+std::string refusal(const Request& request, const Identity& now, const checkpoint::State& then) {
+  try {
+    refuse_other_settings(request, now, then, "step_00000001");
+    return "goes on";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+}
+
+TEST_F(RunFolderImpl, AModelIsComparedFieldByFieldWhateverItsFileIsCalled) {
+  const spec::RunConfig before = spec::load("", {"model.name=/a/mine.toml"});
+  const spec::ModelSpec model = spec::find_model("tiny-llama");
+  const checkpoint::State then{.step = 1,
+                               .tokens = 0,
+                               .config = spec::dump_toml(before),
+                               .data = std::vector<checkpoint::DataFile>{},
+                               .model = spec::to_toml(model)};
+  Identity now{.model = model, .files = {}};
+  now.model->name = "called otherwise";
+  const spec::RunConfig moved = spec::load("", {"model.name=/b/mine.toml"});
+  const auto changed = refuse_other_settings(moved, now, then, "a").settings;
+  ASSERT_EQ(changed.size(), 1u);
+  EXPECT_EQ(changed[0].name, "model.name");
+  EXPECT_FALSE(changed[0].asked) << "the same model elsewhere";
+
+  now.model->rope_theta = 20000, now.model->norm_eps *= 2;
+  const std::string said = refusal(before, now, then);
+  EXPECT_NE(said.find("norm_eps of model /a/mine.toml is 2e-05, was 1e-05; rope_theta of model /a/mine.toml "
+                      "is 20000.0, was 10000.0"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("--change model.name=VALUE"), std::string::npos) << said;
+  const auto asked = refuse_other_settings(Request(before, {"model.name"}), now, then, "a").settings;
+  ASSERT_EQ(asked.size(), 2u);
+  EXPECT_EQ(asked[1], (spec::record::ChangedSetting{
+                          .name = "model.rope_theta", .before = 10000.0, .now = 20000.0, .asked = true}));
+
+  now.model->ffn += 1;  // which weights and moments are of
+  EXPECT_NE(refusal(Request(before, {"model.name"}), now, then).find("ffn of model /a/mine.toml is "),
+            std::string::npos);
+  EXPECT_NE(refusal(Request(before, {"model.name"}), now, then).find("and weights and moments are of that"),
+            std::string::npos);
+  // An early version saved no model: then its name is compared.
+  checkpoint::State early = then;
+  early.model.clear();
+  EXPECT_EQ(refusal(before, now, early), "goes on");
+  EXPECT_NE(refusal(moved, now, early).find("model.name is \"/b/mine.toml\", was \"/a/mine.toml\""),
+            std::string::npos);
+}
+
+TEST_F(RunFolderImpl, WeightsThatARunBeganFromAreComparedWhereTheyAreTyped) {
+  using checkpoint::DataFile;
+  const DataFile hf{.path = "/hf", .bytes = 10, .sample = "aa", .of = DataFile::weights};
+  DataFile other = hf;
+  other.sample = "bb";
+  const spec::RunConfig before = spec::load("", {"model.weights=/hf", "model.name=tiny-llama"});
+  const checkpoint::State then{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(before), .data = std::vector<DataFile>{hf}};
+  EXPECT_EQ(refusal(before, {.model = {}, .files = {hf}}, then), "goes on");
+  EXPECT_EQ(refusal(before, {.model = {}, .files = {}}, then), "goes on") << "the folder is gone";
+  const std::string said = refusal(before, {.model = {}, .files = {other}}, then);
+  EXPECT_NE(
+      said.find("the content of model.weights: file 1 is \"/hf\" (10 bytes, sample bb), was \"/hf\" (10 "
+                "bytes, sample aa)"),
+      std::string::npos)
+      << said;
+  EXPECT_NE(refusal(Request(before, {"model.weights"}), {.model = {}, .files = {other}}, then)
+                .find("and weights and moments are of that"),
+            std::string::npos);
+  const spec::RunConfig moved = spec::load("", {"model.weights=/there", "model.name=tiny-llama"});
+  EXPECT_EQ(refusal(moved, {.model = {}, .files = {hf}}, then), "goes on") << "the same weights elsewhere";
+  // A run that goes on as its folder says does not need them: what they are by now is said, and no more.
+  Request resumed(before);
+  resumed.goes_on = true;
+  const Identity now{.model = {}, .files = {other}};
+  EXPECT_EQ(refusal(resumed, now, then), "goes on");
+  const ResumePoint point{.path = "a", .state = then, .changes = {}, .passed_over = {}};
+  ASSERT_EQ(other_files(resumed, now, point).size(), 1u);
+  EXPECT_EQ(files_of_next(now, point), std::vector<DataFile>{hf}) << "it began from these";
+}
+
+TEST_F(RunFolderImpl, FilesThatNoStepReadsAreSaidToBeOthers) {
+  using checkpoint::DataFile;
+  const auto file = [](const char* of, const char* sample) {
+    return DataFile{.path = of, .bytes = 10, .sample = sample, .of = of};
+  };
+  const std::vector<DataFile> tokens = {file(DataFile::training, "aa")};
+  const auto with = [&](const char* sample) {
+    std::vector<DataFile> files = tokens;
+    for (const char* of : {DataFile::validation, DataFile::tokenizer}) files.push_back(file(of, sample));
+    return files;
+  };
+  const spec::RunConfig config = spec::load("", {"data.paths=a.bin", "eval.paths=b.bin"});
+  const checkpoint::State then{.step = 1, .tokens = 0, .config = spec::dump_toml(config), .data = with("aa")};
+  const ResumePoint point{.path = "a", .state = then, .changes = {}, .passed_over = {}};
+  EXPECT_TRUE(other_files(config, {.model = {}, .files = with("aa")}, point).empty());
+  const Identity now{.model = {}, .files = with("bb")};
+  EXPECT_EQ(refusal(config, now, then), "goes on");
+  const auto lines = other_files(config, now, point);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(
+      lines[0].rfind("the content of eval.paths: file 1 is \"eval.paths\" (10 bytes, sample bb), was ", 0),
+      0u)
+      << lines[0];
+  EXPECT_EQ(lines[1].rfind("the content of tokenizer: ", 0), 0u) << lines[1];
+  const auto next = files_of_next(now, point);
+  ASSERT_EQ(next.size(), 3u);
+  EXPECT_EQ(next[1].sample, "bb") << "losses are of that set from here on";
+  EXPECT_EQ(next[2].sample, "aa") << "the tokens are of that tokenizer";
+}
+
+TEST_F(RunFolderImpl, TheSameBytesInAnotherFormatAreOtherTokens) {
+  using checkpoint::DataFile;
+  const auto of_type = [](const char* format) {
+    return std::vector<DataFile>{{.path = "a.bin", .bytes = 100, .sample = "aa", .format = format}};
+  };
+  const spec::RunConfig config = spec::load("", {"data.paths=a.bin"});
+  const checkpoint::State then{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(config), .data = of_type("uint16")};
+  EXPECT_EQ(refusal(config, {.model = {}, .files = of_type("uint16")}, then), "goes on");
+  EXPECT_NE(
+      refusal(config, {.model = {}, .files = of_type("uint32")}, then)
+          .find("is \"a.bin\" (100 bytes, sample aa, uint32), was \"a.bin\" (100 bytes, sample aa, uint16)"),
+      std::string::npos);
+  checkpoint::State earlier = then;
+  earlier.data = of_type("");
+  EXPECT_EQ(refusal(config, {.model = {}, .files = of_type("uint32")}, earlier), "goes on");
+}
+
+TEST_F(RunFolderImpl, WhatFollowedFromTheStepsFollowsFromOthersThatAreAskedFor) {
+  const spec::RunConfig before = spec::load("", {"train.steps=100"});
+  const checkpoint::State then{.step = 1,
+                               .tokens = 0,
+                               .config = spec::dump_toml(before),
+                               .derived = spec::derived_settings(before),
+                               .data = std::vector<checkpoint::DataFile>{}};
+  const Request asked(spec::load("", {"train.steps=1000"}), {"train.steps"});
+  const auto changed = refuse_other_settings(asked, {}, then, "a").settings;
+  ASSERT_EQ(changed.size(), 3u);
+  EXPECT_EQ(changed[1].name, "schedule.warmup_steps");
+  EXPECT_EQ(changed[1].now, spec::Value(std::int64_t{80}));
+  const std::string typed = refusal(spec::load("", {"train.steps=1000"}), {}, then);
+  EXPECT_NE(typed.find("train.steps is 1000, was 100"), std::string::npos) << typed;
+  EXPECT_EQ(typed.find("schedule."), std::string::npos) << "nobody set it: " << typed;
+  EXPECT_NE(refusal(spec::load("", {"train.steps=100", "schedule.warmup_steps=3"}), {}, then)
+                .find("schedule.warmup_steps is 3, was 8"),
+            std::string::npos);
+}
+
+TEST_F(RunFolderImpl, ARelativePathAndTheWholeOneAreTheSame) {
+  const std::vector<checkpoint::DataFile> files = {{.path = "x", .bytes = 1, .sample = "aa"}};
+  const spec::RunConfig typed = spec::load("", {"data.paths=a.bin", "model.name=mine.toml"});
+  const checkpoint::State then{
+      .step = 1, .tokens = 0, .config = spec::dump_toml(spec::with_whole_paths(typed)), .data = files};
+  EXPECT_TRUE(refuse_other_settings(typed, {.model = {}, .files = files}, then, "a").settings.empty());
 }
 
 TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {

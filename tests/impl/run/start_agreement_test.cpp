@@ -24,18 +24,20 @@ struct Documents : data::GrammarData {
 /// The error of each rank, where rank `odd` has another configuration, or other data.
 std::string refusal(int ranks, int odd,
                     const std::function<void(spec::RunConfig&, std::uint64_t& data_seed)>& change,
-                    std::int64_t end_of_odd = 7) {
+                    std::int64_t end_of_odd = 7, double rope_theta_of_odd = 10000) {
   std::mutex mutex;
   std::vector<std::string> texts;
   tests::on_thread_ranks(ranks, [&](Communicator& communicator) {
     spec::RunConfig config;
     std::uint64_t data_seed = 5;
     if (communicator.rank() == odd) change(config, data_seed);
+    Identity identity{.model = spec::find_model("tiny-llama"), .files = {}};
+    if (communicator.rank() == odd) identity.model->rope_theta = rope_theta_of_odd;
     Documents source(data_seed, config.sequence_length, 4096);
     if (communicator.rank() == odd) source.end = end_of_odd;
     std::string text = "agreed";
     try {
-      require_agreement(start_facts(config, source, {}), communicator);
+      require_agreement(start_facts(config, identity, source, {}), communicator);
     } catch (const AgreedError& error) {
       text = error.what();
     }
@@ -54,6 +56,16 @@ TEST(StartAgreementImpl, EqualRanksAgree) {
 TEST(StartAgreementImpl, ARankWithAnotherDataOrderIsNamed) {
   const std::string text = refusal(3, 2, [](auto& config, auto&) { config.seed = 9; });
   EXPECT_NE(text.find("rank 2 differs from the others: train.seed is 9 there, 20251121 on rank 0"),
+            std::string::npos)
+      << text;
+}
+
+/// Hosts may hold other files under one name.
+TEST(StartAgreementImpl, ARankWithAnotherModelOfTheSameNameIsNamed) {
+  const std::string text = refusal(
+      3, 1, [](auto&, auto&) {}, 7, 20000);
+  EXPECT_NE(text.find("rank 1 differs from the others: rope_theta of the model is 20000.0 there, 10000.0 on "
+                      "rank 0"),
             std::string::npos)
       << text;
 }
@@ -93,7 +105,8 @@ std::string refused_resume(const std::string& here, const std::string& there) {
     const spec::RunConfig config;
     const data::GrammarData source(5, config.sequence_length, 4096);
     try {
-      require_agreement(start_facts(config, source, communicator.rank() == 1 ? there : here), communicator);
+      require_agreement(start_facts(config, {}, source, communicator.rank() == 1 ? there : here),
+                        communicator);
     } catch (const AgreedError& error) {
       const std::scoped_lock lock(mutex);
       text = error.what();

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 
 #include "impl/comm/launch.hpp"
@@ -13,6 +14,7 @@
 #include "reference/train_step.hpp"
 #include "spec/config/check.hpp"
 #include "spec/random/philox.hpp"
+#include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/tiny_models.hpp"
 
@@ -315,6 +317,46 @@ TEST(ValidationImpl, TheScanIsOneHashOnEveryRankAndRefusesASetWithoutAValidTarge
     EXPECT_NE(std::string(error.what()).find("has no valid target in any sequence"), std::string::npos)
         << error.what();
   }
+}
+
+/// Samples that one rank cannot read once the run is under way.
+class FailingSamples final : public data::SampleSource {
+ public:
+  FailingSamples(std::int64_t vocab, bool fails) : whole_(vocab, validation_test::samples), fails_(fails) {}
+  std::int64_t samples() const override { return whole_.samples(); }
+  std::int64_t sequence_length() const override { return tokens; }
+  void read(std::int64_t sample, std::span<std::int32_t> ids) const override {
+    if (fails_ && under_way) throw UserError(ExitCode::bad_data, "val.bin was overwritten");
+    whole_.read(sample, ids);
+  }
+  std::string description() const override { return "failing samples"; }
+  bool under_way = false;
+
+ private:
+  DrawnSamples whole_;
+  bool fails_;
+};
+
+/// The others would wait for that rank in the sum of losses.
+TEST(ValidationImpl, WhatOneRankCannotReadAllRanksRefuse) {
+  const spec::ModelSpec model = model_of(1);
+  std::atomic<int> refused = 0;
+  tests::on_thread_ranks(3, [&](Communicator& communicator) {
+    spec::RunConfig config = config_of(1);
+    config.sequences = 9;
+    const auto source = std::make_shared<FailingSamples>(model.vocab, communicator.rank() == 1);
+    const data::ValidationSet set(config, model, source, 4 * tokens);
+    Trainer trainer(config, model, spec::batch_of(9, 1, 3), at::kCPU, source, communicator);
+    trainer.initialise();
+    source->under_way = true;
+    try {
+      trainer.validate(set);
+    } catch (const AgreedError& error) {
+      refused += error.code() == ExitCode::bad_data &&
+                 std::string(error.what()).find("val.bin was overwritten") != std::string::npos;
+    }
+  });
+  EXPECT_EQ(refused, 3);
 }
 
 }  // namespace

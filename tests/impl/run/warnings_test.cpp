@@ -116,13 +116,21 @@ TEST(WarningsImpl, TheLearningRateBeforeAndAfterALongerSchedule) {
   then.schedule = spec::ScheduleKind::constant;
   spec::RunConfig now = then;
   now.steps = 40, now.learning_rate = 2;
-  const Warning warning = longer_schedule_warning(then, now, 10);
-  EXPECT_EQ(warning.step, 11);
-  EXPECT_EQ(warning.text.rfind("this run was planned for 10 steps and goes on to 40: the learning rate goes "
-                               "from 1.00e+00 to 2.00e+00, as",
-                               0),
+  const auto warning = longer_schedule_warning(then, now, 10);
+  ASSERT_TRUE(warning);
+  EXPECT_EQ(warning->step, 11);
+  EXPECT_EQ(warning->text.rfind("this run was planned for 10 steps and goes on to 40: the learning rate goes "
+                                "from 1.00e+00 to 2.00e+00, as",
+                                0),
             0u)
-      << warning.text;
+      << warning->text;
+  // A rate that stays is no news, to what would be printed of it.
+  now.learning_rate = 1.001;
+  EXPECT_FALSE(longer_schedule_warning(then, now, 10));
+  now.learning_rate = 1.01;
+  EXPECT_TRUE(longer_schedule_warning(then, now, 10));
+  now.steps = 10;
+  EXPECT_FALSE(longer_schedule_warning(then, now, 10)) << "no longer schedule";
 }
 
 spec::record::RankPlacement on_processors(std::int64_t rank, const std::string& processors) {

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 #include <set>
 
 #include "spec/error.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace assay::spec::keys_test {
 namespace {
@@ -72,7 +74,8 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
                compute, states, linear, linear_layers, linear_experts, linear_weights, device, attention,
                deterministic, graph, threads, recompute, seed, data_parallel, shard_ranks, tensor, expert,
                reduce, check_replicas, stall, directory, every, minutes, saved_at_end, keep, keep_best,
-               asynchronous, resume, resume_path, log_every, tensorboard, profile, sentences] = config;
+               asynchronous, resume, resume_path, log_every, tensorboard, profile, sentences, stated] =
+      config;
   const RunConfig defaults;
   const auto& [model0, weights0, init_std0, sequences0, ramp0, micro0, sequence_length0, paths0, mixture0,
                dtype0, end0, ends0, prefetch0, samples0, eval_paths0, eval_share0, eval_sequences0,
@@ -82,7 +85,7 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
                linear_experts0, linear_weights0, device0, attention0, deterministic0, graph0, threads0,
                recompute0, seed0, data_parallel0, shard_ranks0, tensor0, expert0, reduce0, check_replicas0,
                stall0, directory0, every0, minutes0, saved_at_end0, keep0, keep_best0, asynchronous0, resume0,
-               resume_path0, log_every0, tensorboard0, profile0, sentences0] = defaults;
+               resume_path0, log_every0, tensorboard0, profile0, sentences0, stated0] = defaults;
   EXPECT_TRUE(model != model0 && weights != weights0 && init_std != init_std0 && sequences != sequences0 &&
               micro != micro0 && ramp != ramp0 && mixture != mixture0);
   EXPECT_TRUE(sequence_length != sequence_length0 && paths != paths0 && dtype != dtype0 && end != end0 &&
@@ -108,6 +111,76 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
               tensorboard != tensorboard0 && profile != profile0);
   EXPECT_TRUE(recompute != recompute0 && resume_path != resume_path0 && log_every != log_every0 &&
               sentences != sentences0);
+  EXPECT_EQ(stated, stated0) << "of no setting";
+}
+
+TEST(KeysSpec, PathsAreWholeInEveryWorkingDirectoryAndWordsStayWords) {
+  const std::string here = std::filesystem::current_path().string();
+  for (const Key& key : keys()) {
+    RunConfig config;
+    if (!key.path) {
+      key.set(config, another(key, config));
+      EXPECT_EQ(key.get(with_whole_paths(config)), key.get(config)) << key.name;
+      continue;
+    }
+    const bool list = key.type == KeyType::list;
+    const auto whole = [&](const std::string& path) {
+      key.set(config, list ? Value(std::vector<std::string>{path}) : Value(path));
+      const Value now = key.get(with_whole_paths(config));
+      return list ? std::get<std::vector<std::string>>(now).at(0) : std::get<std::string>(now);
+    };
+    EXPECT_EQ(whole("a/b.bin"), here + "/a/b.bin") << key.name;
+    EXPECT_EQ(whole("./a//b.bin"), here + "/a/b.bin") << key.name;
+    EXPECT_EQ(whole("/a/b.bin"), "/a/b.bin") << key.name;
+    for (const std::string& word : key.words) EXPECT_EQ(whole(word), word) << key.name;
+  }
+  EXPECT_EQ(with_whole_paths(RunConfig()).model, "tiny-llama");
+  // Behind a link, the folder above is not the one that the name says.
+  const tests::Scratch scratch;
+  std::filesystem::create_directories(scratch.path() / "far/below");
+  std::filesystem::create_directory_symlink(scratch.path() / "far/below", scratch.path() / "link");
+  RunConfig linked;
+  linked.directory = (scratch.path() / "link/../run").string();
+  EXPECT_EQ(with_whole_paths(linked).directory,
+            (std::filesystem::canonical(scratch.path()) / "far/run").string());
+  // What no text can hold stays as it was typed, and finds its files from the same folder.
+  std::filesystem::create_directory(scratch.path() / "no\xffutf8");
+  std::filesystem::current_path(scratch.path() / "no\xffutf8");
+  linked.directory = "run";
+  EXPECT_EQ(with_whole_paths(linked).directory, "run");
+  std::filesystem::current_path(here);
+}
+
+TEST(KeysSpec, WhatFollowsFromTheStepsFollowsAgainUnlessItWasStated) {
+  RunConfig then;
+  then.steps = 100, then.warmup_steps = 9, then.decay_steps = 32;  // 9: of a version that derived another
+  then.stated.names = {"schedule.decay_steps"};
+  RunConfig now = then;
+  follow(now, then);
+  EXPECT_EQ(now.warmup_steps, 9) << "nothing has changed";
+  now.steps = 1000;
+  follow(now, then);
+  EXPECT_EQ(now.warmup_steps, 80);
+  EXPECT_EQ(now.decay_steps, 32) << "it was stated";
+  now.stated.names = {"schedule.warmup_steps"};
+  now.warmup_steps = 3;
+  follow(now, then);
+  EXPECT_EQ(now.warmup_steps, 3);
+  const std::vector<std::string> derived = {"schedule.warmup_steps", "schedule.decay_steps", "run.directory"};
+  EXPECT_EQ(derived_settings(RunConfig()), derived);
+  // What is read no more is at its default, so that it is no mistake.
+  RunConfig other = RunConfig();
+  other.steps = 1000;
+  follow(other);
+  RunConfig cosine = other;
+  cosine.schedule = ScheduleKind::cosine;
+  follow(cosine, other);
+  EXPECT_EQ(cosine.decay_steps, RunConfig().decay_steps);
+  // A run goes on where it is now.
+  RunConfig moved;
+  moved.directory = "elsewhere/tiny-llama";
+  follow(moved, RunConfig());
+  EXPECT_EQ(moved.directory, "elsewhere/tiny-llama");
 }
 
 TEST(KeysSpec, C1RefusesValuesOutsideTheRange) {

@@ -192,6 +192,41 @@ TEST(LoadSpec, OfADumpWhatIsAskedForAnewMustHappen) {
   EXPECT_THROW(load_dump(dump_toml(config), "dump", {"profile.steps=[6,7]"}), UserError);
 }
 
+/// What followed from the steps of a run follows from those that it is given; what was stated stays.
+TEST(LoadSpec, OfADumpWhatFollowedFollowsAgain) {
+  const RunConfig run = load("", {"train.steps=100", "schedule.decay_steps=20"});
+  const auto derived = derived_settings(run);
+  const RunConfig longer = load_dump(dump_toml(run), "dump", {"train.steps=1000"}, derived);
+  EXPECT_EQ(longer.warmup_steps, 80);
+  EXPECT_EQ(longer.decay_steps, 20);
+  EXPECT_EQ(load_dump(dump_toml(run), "dump", {"train.steps=1000", "schedule.warmup_steps=7"}, derived)
+                .warmup_steps,
+            7);
+  EXPECT_EQ(derived_settings(load_dump(dump_toml(run), "dump", {}, derived)), derived);
+  // An earlier version did not say what followed: what has the value that follows is taken for it.
+  const RunConfig earlier = load_dump(dump_toml(run), "dump", {"train.steps=1000"});
+  EXPECT_EQ(earlier.warmup_steps, 80);
+  EXPECT_EQ(earlier.decay_steps, 20);
+  const RunConfig cosine = load_dump(dump_toml(load("", {})), "dump", {"schedule.kind=cosine"});
+  EXPECT_EQ(cosine.schedule, ScheduleKind::cosine) << "no decay is left that nobody asked for";
+}
+
+TEST(LoadSpec, AChangeThatDoesNotGoWithWhatTheRunStatesNamesBoth) {
+  const RunConfig run = load("", {"train.steps=500", "schedule.warmup_steps=300"});
+  try {
+    load_dump(dump_toml(run), "run/step_00000009", {"train.steps=300"}, derived_settings(run));
+    FAIL() << "a warm-up that is longer than the run";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    for (const char* part :
+         {"run/step_00000009: config_c4", "train.steps comes from argument \"train.steps=300\"",
+          "schedule.warmup_steps = 300 was stated when the run began: change it, too"})
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("schedule.decay_steps = 96 was stated"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(LoadSpec, SyntaxErrorsHaveLineAndColumn) {
   const std::string message = refusal("[train]\nsteps = = 3\n");
   EXPECT_EQ(message.rfind("recipe.toml:2:9: not valid TOML: ", 0), 0u) << message;
