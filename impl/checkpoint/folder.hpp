@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "spec/record/lines.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -29,6 +30,10 @@ Manifest read_manifest(const std::filesystem::path& folder);
 /// The last files of a folder, in which all others are durable: the manifest, then the marker, then the
 /// folder's entries. Errors: UserError(io).
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+/// Where the record of the run folder `directory` stood when its committed checkpoints were saved, as far as
+/// they say so.
+std::vector<spec::record::StatedPlace> places_in_record(const std::filesystem::path& directory);
 
 /// True when the marker holds the hash of the manifest; false also where one of them cannot be read.
 bool committed(const std::filesystem::path& folder);

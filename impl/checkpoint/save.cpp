@@ -133,7 +133,8 @@ Manifest Save::manifest_of_ranks() const {
                     .parameters = parameters_,
                     .files = {},
                     .model = state_.model,
-                    .skipped = state_.skipped};
+                    .skipped = state_.skipped,
+                    .record = state_.record};
   for (const int rank : writers_) {
     const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
     manifest.files.push_back(file_from_json(read_whole(slices, manifest_limit), slices.string()));

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/logs/appended_file.hpp"
+#include "spec/record/chain.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::logs {
@@ -26,6 +27,9 @@ class RecordWriter {
   /// Bytes of events that a full disk did not take yet.
   std::size_t waiting() const { return lines_->waiting(); }
 
+  /// Of the last event written, the hash at the end of its line (spec/record/record.md, "Chain").
+  std::string place() const { return chain_.hash(); }
+
   /// Waits until everything written is on the disk. Errors: UserError(io), also when it is still full.
   void sync();
 
@@ -34,6 +38,7 @@ class RecordWriter {
  private:
   std::filesystem::path file_;
   std::optional<AppendedFile> lines_;
+  spec::record::Chain chain_;
 };
 
 }  // namespace assay::impl::logs

@@ -271,6 +271,15 @@ std::string headline(const std::vector<NamedRun>& runs) {
          (done ? "" : "<p class=\"warning\" role=\"note\">" + escaped(end_text(run)) + "</p>\n");
 }
 
+std::string damage(const std::vector<NamedRun>& runs) {
+  std::string out;
+  for (const NamedRun& named : runs)
+    for (const std::string& each : named.damage)
+      out += "<p class=\"warning\" role=\"note\"><b>This record is damaged:</b> " +
+             escaped((runs.size() > 1 ? named.name + ", " : "") + each) + " <code>record</code></p>\n";
+  return out;
+}
+
 std::string warnings(const std::vector<NamedRun>& runs) {
   std::string out;
   for (const NamedRun& named : runs)

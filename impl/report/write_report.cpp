@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "impl/checkpoint/folder.hpp"
 #include "impl/report/csv.hpp"
 #include "impl/report/page.hpp"
 #include "spec/audit/invariants.hpp"
@@ -66,13 +67,19 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
   std::vector<NamedRun> named;
   const std::vector<std::string> names = names_of(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<spec::record::Event> events = spec::record::read_events(runs[i]);
-    named.push_back({names[i], spec::record::assemble(events), faults_of(runs[i], events)});
+    spec::record::Tolerance tolerance{.places = checkpoint::places_in_record(folder_of(runs[i])),
+                                      .damage = {}};
+    const std::vector<spec::record::Event> events = spec::record::read_events(runs[i], &tolerance);
+    named.push_back({names[i], spec::record::assemble(events)});
+    named.back().damage = tolerance.damage.sentences();
+    // What else is wrong may follow from that.
+    if (named.back().damage.empty()) named.back().faults = faults_of(runs[i], events);
     try {
       named.back().waterfall = read_waterfall(folder_of(runs[i]));
     } catch (const std::exception& error) {
       named.back().faults.push_back(std::string("the picture of a step is left out: ") + error.what());
     }
+    for (const std::string& each : named.back().damage) written.faults.push_back(each);
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
   written.file = output.empty() ? default_file(runs, form) : fs::path(output);

@@ -138,6 +138,7 @@ class Run {
       if (text) log_.say(Warning{.step = {}, .code = code, .text = *text});
     };
     log_.say(log_.start());
+    for (const std::string& damage : log_.damage()) warn("record_damaged", damage);
     warn("data", start_.source->doubt());
     warn("model_options", options_text(start_.without_effect));
     warn("gpu", start_.device.notice);
@@ -392,7 +393,7 @@ class Run {
     log_.warn(memory_plan_warning(event));
   }
 
-  checkpoint::State state() const {
+  checkpoint::State state() {
     checkpoint::State state{.step = trainer_->steps_done(),
                             .tokens = trainer_->tokens_done(),
                             .config = spec::dump_toml(config_),
@@ -400,6 +401,7 @@ class Run {
                             .validation = {},
                             .model = spec::to_toml(start_.model)};
     state.skipped = trainer_->skipped();
+    state.record = log_.place_on_disk();
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
     return state;
