@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -162,7 +163,7 @@ class AsWritten {
 
   std::optional<Step> step() {
     Step out;
-    if (take("{") && key("event") && take("\"step\"") && members(out, false) && at_ == end_) return out;
+    if (take('{') && key("event") && word("\"step\"") && members(out, false) && at_ == end_) return out;
     return std::nullopt;
   }
 
@@ -170,20 +171,29 @@ class AsWritten {
   void blanks() {
     while (at_ != end_ && *at_ == ' ') ++at_;
   }
-  bool bytes(std::string_view text) {
-    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text)) return false;
-    at_ += text.size();
-    return true;
-  }
-  /// Blanks may follow.
-  bool take(std::string_view text) {
-    if (!bytes(text)) return false;
+  /// Blanks may follow, as behind what comes next.
+  bool take(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
     blanks();
     return true;
   }
+  bool word(std::string_view text) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text)) return false;
+    at_ += text.size();
+    blanks();
+    return true;
+  }
+  /// Looked for at every place where an optional one may stand: the first letter tells most apart.
   bool key(std::string_view name) {
+    const std::size_t length = name.size();
+    if (static_cast<std::size_t>(end_ - at_) < length + 2 || at_[0] != '"' || at_[1] != name[0] ||
+        at_[length + 1] != '"' || std::memcmp(at_ + 1, name.data(), length) != 0)
+      return false;
     const char* const before = at_;
-    if (bytes("\"") && bytes(name) && take("\"") && take(":")) return true;
+    at_ += length + 2;
+    blanks();
+    if (take(':')) return true;
     at_ = before;
     return false;
   }
@@ -193,7 +203,7 @@ class AsWritten {
     bool all = true;
     fields(object, [&](const char* name, auto& member) {
       const char* const before = at_;
-      if (all && (first || take(",")) && key(name)) {
+      if (all && (first || take(',')) && key(name)) {
         first = false;
         all = value(member);
       } else {
@@ -227,7 +237,7 @@ class AsWritten {
     const char* const begin = ++at_;
     while (at_ != end_ && *at_ != '"' && *at_ != '\\' && *at_ >= ' ' && *at_ <= '~') ++at_;
     out.assign(begin, at_);
-    return take("\"");
+    return take('"');
   }
   template <class T>
   bool value(std::optional<T>& out) {
@@ -235,18 +245,18 @@ class AsWritten {
   }
   template <class T>
   bool value(std::vector<T>& out) {
-    if (!take("[")) return false;
-    if (take("]")) return true;
+    if (!take('[')) return false;
+    if (take(']')) return true;
     do
       if (!value(out.emplace_back())) return false;
-    while (take(","));
-    return take("]");
+    while (take(','));
+    return take(']');
   }
   template <class T>
   requires requires(T& object) {
     fields(object, [](const char*, auto&) {});
   }
-  bool value(T& object) { return take("{") && members(object, true) && take("}"); }
+  bool value(T& object) { return take('{') && members(object, true) && take('}'); }
 
   const char *at_, *end_;
 };
@@ -260,6 +270,16 @@ Event from_json(std::string_view line, const std::string& where) {
   return event_of(line, where);
 }
 
+std::optional<std::int64_t> step_in(std::string_view line) {
+  constexpr std::string_view begin = "{\"event\":\"step\",\"step\":";
+  if (!line.starts_with(begin)) return std::nullopt;
+  line.remove_prefix(begin.size());
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+  const bool ends = stop != line.data() + line.size() && *stop == ',';
+  return error == std::errc() && ends ? std::optional(number) : std::nullopt;
+}
+
 namespace {
 
 /// Reads each line, and hands its event to `take`.
@@ -268,12 +288,18 @@ class EventReader {
   EventReader(std::istream& in, const std::string& origin, Tolerance* tolerance)
       : lines_(in, origin), origin_(origin), tolerance_(tolerance) {}
 
-  void read(const std::function<void(Event&&)>& take) {
+  /// Where there is a `step`, it takes the numbers of steps whose lines are as this program writes them, and
+  /// these are not read any further.
+  void read(const std::function<void(Event&&)>& take, const std::function<void(std::int64_t)>& step = {}) {
     while (lines_.next()) {
       if (!lines_.as_written()) tell_damage();
       if (tolerance_)
         std::erase_if(tolerance_->places,
                       [&](const StatedPlace& place) { return place.hash == parts_of(lines_.text()).hash; });
+      if (const auto number = step && !empty_ && lines_.ended() ? step_in(lines_.text()) : std::nullopt) {
+        step(*number);
+        continue;
+      }
       auto event = next_event();
       if (!event) continue;
       if (std::exchange(empty_, false) && !std::holds_alternative<RunStart>(*event))
@@ -316,6 +342,12 @@ class EventReader {
 };
 
 }  // namespace
+
+void for_each_event_and_step(std::istream& in, const std::string& origin,
+                             const std::function<void(Event&&)>& take,
+                             const std::function<void(std::int64_t)>& step, Tolerance& tolerance) {
+  EventReader(in, origin, &tolerance).read(take, step);
+}
 
 void for_each_event(std::istream& in, const std::string& origin, const std::function<void(Event&&)>& take,
                     Tolerance* tolerance) {

@@ -2,6 +2,7 @@
 // Events from lines of JSON, validated.
 #include <functional>
 #include <istream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,15 @@ struct Tolerance {
 /// record; UserError(io).
 void for_each_event(std::istream& in, const std::string& origin, const std::function<void(Event&&)>& take,
                     Tolerance* tolerance = nullptr);
+
+/// The number of the step whose line this is, where it begins as this program writes it.
+std::optional<std::int64_t> step_in(std::string_view line);
+
+/// The same, but for the lines of steps, of which `step` takes the number and the rest is not read: in a
+/// fraction of the time. A line of a step that begins otherwise is an event.
+void for_each_event_and_step(std::istream& in, const std::string& origin,
+                             const std::function<void(Event&&)>& take,
+                             const std::function<void(std::int64_t)>& step, Tolerance& tolerance);
 
 /// All of them.
 std::vector<Event> read_events(std::istream& in, const std::string& origin, Tolerance* tolerance = nullptr);

@@ -339,12 +339,12 @@ TEST(IdentitiesSpec, ALineThatIsNotAsItWasWrittenIsNamed) {
     if (goes_on) events.insert(events.begin() + 5, events.back());
     EXPECT_EQ(judge("chain", read_events(events)).verdict, Verdict::holds);
     std::string text = text_of(events);
-    std::size_t begin = 0;  // of line 2, or of the end behind which steps come
-    for (int line = 1; line < (goes_on ? 6 : 2); ++line) begin = text.find('\n', begin) + 1;
+    std::size_t begin = 0;  // of line 2, or of the first one behind an end that was not the last
+    for (int line = 1; line < (goes_on ? 7 : 2); ++line) begin = text.find('\n', begin) + 1;
     text.insert(text.find(',', begin) + 1, " ");
     const Result result = judge("chain", tests::read_text(text));
     EXPECT_EQ(result.verdict, Verdict::contradicts);
-    EXPECT_EQ(result.lines, std::vector<std::int64_t>{goes_on ? 6 : 2});
+    EXPECT_EQ(result.lines, std::vector<std::int64_t>{goes_on ? 7 : 2});
     const std::string cut = text_of(events);
     EXPECT_EQ(judge("chain", tests::read_text(cut.substr(0, cut.size() - 40))).verdict, Verdict::holds);
   }
