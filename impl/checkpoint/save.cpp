@@ -89,14 +89,19 @@ Save::Save(const std::string& directory, const ParameterBuffers& buffers, State 
 }
 
 void Save::with_reason(const std::function<void()>& work) const {
+  const auto fail = [&](const char* why) {
+    const auto free = free_bytes(parent_);
+    throw UserError(ExitCode::io, "cannot save " + path_.string() + " (it needs " + spec::grouped(needed_) +
+                                      " bytes" + (free ? ", " + spec::grouped(*free) + " are free" : "") +
+                                      "): " + why);
+  };
   try {
     work();
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;
-    const auto free = free_bytes(parent_);
-    throw UserError(ExitCode::io, "cannot save " + path_.string() + " (it needs " + spec::grouped(needed_) +
-                                      " bytes" + (free ? ", " + spec::grouped(*free) + " are free" : "") +
-                                      "): " + error.what());
+    fail(error.what());
+  } catch (const fs::filesystem_error& error) {
+    fail(error.what());
   }
 }
 

@@ -25,7 +25,8 @@ class OpenedFile {
   std::int64_t bytes() const { return bytes_; }      ///< when it was opened
   std::int64_t changed() const { return changed_; }  ///< its time of modification [ns]
 
-  /// Errors: UserError bad_data (the file became shorter), io (the system cannot read).
+  /// What fails for a moment is tried again (impl/machine/patient_call.hpp). Errors: UserError bad_data (the
+  /// file became shorter), io (the system cannot read).
   void read(std::int64_t offset, std::span<unsigned char> into) const;
   /// The first bytes, as many as there are of `most`.
   std::string beginning(std::int64_t most) const;

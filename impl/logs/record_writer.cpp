@@ -88,8 +88,8 @@ void RecordWriter::write(const spec::record::Event& event) {
     refuse(file_, "write", reason);
 }
 
-void RecordWriter::sync() {
-  if (const int reason = lines_->sync()) refuse(file_, lines_->waiting() > 0 ? "write" : "save", reason);
+void RecordWriter::sync(int times) {
+  if (const int reason = lines_->sync(times)) refuse(file_, lines_->waiting() > 0 ? "write" : "save", reason);
 }
 
 }  // namespace assay::impl::logs

@@ -99,7 +99,7 @@ void RunLog::say(const Event& event, bool aloud) {
     if (const auto lost = curves_->write(event))
       say(Warning{.step = {}, .code = "tensorboard", .text = *lost});
   if (!writer_ || record_waits_) return;
-  const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
+  const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string(), writer_->reason());
   record_waits_ = waits.has_value();  // before it is said, which comes here again
   warn(waits);
 }
@@ -150,7 +150,7 @@ std::string RunLog::place_on_disk() {
   const std::scoped_lock lock(telling_);
   try {
     if (!writer_) return "";
-    writer_->sync();
+    writer_->sync(/*times=*/1);
     return writer_->place();
   } catch (const UserError&) {
     return "";  // it is tried again with every line, and at the end

@@ -91,6 +91,7 @@ class Run {
       return train_steps(stop);
     } catch (const std::exception& error) {
       await_verdict_on(error);
+      save_what_is_intact(error, stop);
       const auto memory = out_of_memory(error, start_.batch, device_, [&] {
         return divisions_with_less(start_.plan, config_, start_.model, start_.memory);
       });
@@ -157,7 +158,8 @@ class Run {
     trainer_.emplace(start_.numerics.config, start_.model, start_.batch, device_, start_.source,
                      communicator_);
     trainer_->report_to(row_);
-    Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
+    Saving& saving = saving_.emplace(config_, trainer_->groups(),
+                                     [this](const Event& event) { alone([&] { log_.say(event); }); });
     saving.on_piece([this] { row_.tick(); });
     saving.take_memory(trainer_->buffers());
     if (start_.resume) {
@@ -181,16 +183,17 @@ class Run {
     bool save_at_end = config_.checkpoint_at_end;
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
-      const std::optional<StepReport> report = step_of(saving, stop);
+      const std::optional<StepReport> report = step_of(stop);
       log_.enter(RunPart::other);
       if (!report) {
-        say_profile(profiling_->finish());
+        alone([&] { say_profile(profiling_->finish()); });
         if (last_words) last_words->not_needed();
         timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+        agree_on_errors();
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
-      keep(*report);
-      say_profile(std::exchange(profile_, {}));
+      alone([&] { keep(*report); });
+      alone([&] { say_profile(std::exchange(profile_, {})); });
       const std::int64_t done = trainer_->steps_done();
       const bool best = validation_is_due(done) && validate() && config_.keep_best;
       const bool save_is_due =
@@ -205,7 +208,7 @@ class Run {
         saved_at_ = std::chrono::steady_clock::now();
       }
     }
-    say_profile(profiling_->finish());
+    alone([&] { say_profile(profiling_->finish()); });
     if (last_words) last_words->not_needed();
     timed_save([&] {
       if (!save_at_end) {
@@ -214,6 +217,7 @@ class Run {
       }
       if (save_at_end) saving.at_last(trainer_->buffers(), state(), stop);
     });
+    agree_on_errors();
     row_.enter(Doing::ending);
     log_.enter(RunPart::evaluation);
     sample();
@@ -282,7 +286,7 @@ class Run {
     event.lowest = !lowest_loss_ ? std::isfinite(event.loss) : event.loss < *lowest_loss_;
     if (event.lowest) lowest_loss_ = event.loss;
     event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    log_.say(event);
+    alone([&] { log_.say(event); });
     log_.enter(RunPart::other);
     validated_ = std::move(event);
     return validated_->lowest;
@@ -307,24 +311,31 @@ class Run {
     return config_.checkpoint_minutes > 0 && since.count() >= config_.checkpoint_minutes;
   }
 
-  /// A step. A stop that was asked for during the start waits until the first one is done. Where an error
-  /// ends the step on all ranks, a save that is under way is of a good state, and is waited for; and where
-  /// the step has changed nothing, the state before it is saved.
-  std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
+  /// Work of this rank alone between two steps, as for its record. The others know of an error in it when
+  /// they meet again, before the next step: until then this rank goes on, or they would wait for it.
+  void alone(const std::function<void()>& work) {
     try {
-      const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
-      const std::int64_t number = trainer_->steps_done() + 1;
-      profiling_->begin(number);
-      auto report = trainer_->step(stops, clock_asks());
-      if (report) profile_ = profiling_->end(number);
-      return report;
-    } catch (const UserError& error) {
-      const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
-      if (on_all) saving.finish();
-      const bool as_before = error.code() == ExitCode::non_finite || error.code() == ExitCode::bad_data;
-      if (on_all && as_before && trainer_->steps_done() > first_step_) save_before_bad_step(saving, stop);
-      throw;
+      work();
+    } catch (const std::exception&) {
+      if (!failed_) failed_ = std::current_exception();
     }
+  }
+
+  /// Where no step comes any more. Collective. Errors: AgreedError.
+  void agree_on_errors() {
+    refuse_together(communicator_, [&] {
+      if (failed_) std::rethrow_exception(std::exchange(failed_, {}));
+    });
+  }
+
+  /// A step. A stop that was asked for during the start waits until the first one is done.
+  std::optional<StepReport> step_of(const StopSignal& stop) {
+    const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
+    const std::int64_t number = trainer_->steps_done() + 1;
+    alone([&] { profiling_->begin(number); });
+    auto report = trainer_->step(stops, clock_asks(), std::exchange(failed_, {}));
+    if (report) alone([&] { profile_ = profiling_->end(number); });
+    return report;
   }
 
   void say_profile(const std::optional<Profile>& profile) {
@@ -333,12 +344,21 @@ class Run {
     if (profile) log_.say(*profile);
   }
 
-  /// What keeps it from being saved hides nothing: the error that ended the step is thrown on.
-  void save_before_bad_step(Saving& saving, const StopSignal& stop) {
+  /// Whatever has ended the run on all of its ranks: a save that is under way is of a good state, and waited
+  /// for, and where weights and moments are whole, they are saved. What keeps them from it hides nothing:
+  /// `error` is thrown on.
+  void save_what_is_intact(const std::exception& error, const StopSignal& stop) {
+    const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+    if (!on_all || !saving_ || saving_->gave_up()) return;
     try {
-      timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
-    } catch (const UserError& error) {
-      log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = error.what()});
+      saving_->finish();
+      const auto intact = trainer_->intact_after();
+      if (!intact || *intact <= first_step_ || intact == saving_->saved()) return;
+      timed_save([&] { saving_->at_last(trainer_->buffers(), state(), stop); });
+    } catch (const std::exception& other) {
+      alone([&] {
+        log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = other.what()});
+      });
     }
   }
 
@@ -383,7 +403,7 @@ class Run {
     if (pins_) warn_of_algorithms(pins_->keep(config_.directory));
   }
   void warn_of_algorithms(const std::optional<std::string>& text) {
-    if (text) log_.say(Warning{.step = {}, .code = "algorithms", .text = *text});
+    if (text) alone([&] { log_.say(Warning{.step = {}, .code = "algorithms", .text = *text}); });
   }
 
   void say_memory(std::int64_t step) {
@@ -394,8 +414,9 @@ class Run {
   }
 
   checkpoint::State state() {
-    checkpoint::State state{.step = trainer_->steps_done(),
-                            .tokens = trainer_->tokens_done(),
+    const std::int64_t step = trainer_->intact_after().value_or(trainer_->steps_done());
+    checkpoint::State state{.step = step,
+                            .tokens = trainer_->tokens_at(step),
                             .config = spec::dump_toml(config_),
                             .data = start_.data_files,
                             .validation = {},
@@ -473,6 +494,8 @@ class Run {
   RunLog log_;
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
+  std::optional<Saving> saving_;
+  std::exception_ptr failed_;  ///< of this rank alone, until the others know
   std::optional<Profiling> profiling_;
   std::optional<Profile> profile_;                  ///< that was not told yet
   double waited_for_save_ = 0;                      ///< by the step that comes next [s]

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <exception>
 #include <numbers>
 
 #include "impl/comm/refusal.hpp"
@@ -41,15 +42,33 @@ ValidationLoss validation_loss(Model& model, const data::ValidationSet& set, Lay
   const at::Tensor numbers = at::zeros({places + 1}, at::TensorOptions(device).dtype(at::kDouble));
   std::int64_t valid_tokens = 0;
   DeviceStaging staging(device, /*prefetch=*/0);
+  // A rank that cannot read goes on with sequences that count nothing: the others meet it in collectives.
+  std::exception_ptr unread;
+  const auto read = [&](std::int64_t first) -> data::MicroBatch {
+    try {
+      if (!unread) return set.read(first);
+    } catch (const std::exception&) {
+      unread = std::current_exception();
+    }
+    const std::int64_t B = set.batch(), T = set.sequence_length();
+    const auto size = static_cast<std::size_t>(B * T);
+    data::MicroBatch nothing;
+    nothing.B = B, nothing.T = T;
+    nothing.inputs.assign(size, 0), nothing.targets.assign(size, data::ignore_index);
+    return nothing;
+  };
   for (std::int64_t round = 0; round < rounds.count(); ++round) {
     const std::int64_t first = rounds.first(round, rank);
-    data::StepBatches batches{round, {set.read(first)}, 0, 0};
+    data::StepBatches batches{round, {read(first)}, 0, 0};
     valid_tokens += batches.micro_batches[0].valid_tokens;
     staging.stage(batches);
     const TokenBatch batch = staging.take(batches).at(0);
     numbers.narrow(0, first, batch.B).copy_(model.token_losses(batch).view({batch.B, batch.T}).sum(1));
     round_done();
   }
+  refuse_together(groups.all(), [&] {
+    if (unread) std::rethrow_exception(unread);
+  });
   numbers[places].fill_(static_cast<double>(valid_tokens));
   if (rounds.ranks > 1) data_ranks.all_reduce_sum(numbers);
   if (groups.all().size() > 1) groups.all().settle();

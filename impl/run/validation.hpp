@@ -23,7 +23,7 @@ struct ValidationLoss {
 };
 
 /// The same on every rank. Nothing that a step reads is written. `round_done`: called after each forward
-/// pass. Collective. Errors: those of ValidationSet::read.
+/// pass. Collective. Errors: those of ValidationSet::read, of several ranks AgreedError.
 ValidationLoss validation_loss(
     Model& model, const data::ValidationSet& set, LayoutGroups& groups, at::Device device,
     const std::function<void()>& round_done = [] {});
