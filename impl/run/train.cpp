@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -32,6 +33,7 @@
 #include "impl/run/start/start.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
+#include "impl/run/survivors.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
 #include "spec/config/dump.hpp"
@@ -125,7 +127,12 @@ class Run {
   void record_what_the_watch_sees() {
     if (!watch_) return;
     WatchRecord record;
-    record.advice = [directory = config_.directory] { return way_to_go_on(directory); };
+    record.save = [this](int lost) {
+      if (const Survivors* left = survivors_.load()) saved_without_ = left->save(lost, first_step_);
+    };
+    record.advice = [this, directory = config_.directory] {
+      return (saved_without_.empty() ? "" : saved_without_ + "; ") + way_to_go_on(directory);
+    };
     record.loss = [this](const std::string& text) { log_.record_lost_rank(text); };
     if (log_.opened())
       record.slow = [this](const std::string& text, bool aloud) {
@@ -172,6 +179,10 @@ class Run {
       trainer_->start_after(0);
     }
     first_step_ = trainer_->steps_done();
+    if (watch_)
+      survivors_ = &together_.emplace(
+          trainer_->groups(), trainer_->unsettled_buffers(), trainer_->mark(),
+          [this, start = state()](const WholeState& whole) { return target_of(start, whole); });
     saved_at_ = std::chrono::steady_clock::now();
     profiling_.emplace(config_.profile, config_.directory, static_cast<int>(communicator_.rank()), device_);
     std::optional<LastWords> last_words;
@@ -428,6 +439,16 @@ class Run {
     return state;
   }
 
+  /// What the ranks that are left save; `start`: the state that this start began with.
+  Survivors::Target target_of(checkpoint::State start, const WholeState& whole) const {
+    start.step = whole.step, start.skipped = whole.skipped;
+    start.tokens = trainer_->tokens_at(whole.step);
+    start.record.clear(), start.validation.reset();
+    return {.directory = config_.directory,
+            .state = std::move(start),
+            .keep = {config_.checkpoint_keep, config_.keep_best}};
+  }
+
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
   /// shards or experts elsewhere; where they are not, the tensor ranks of data rank 0 alone.
   void sample() {
@@ -495,6 +516,9 @@ class Run {
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<Trainer> trainer_;
   std::optional<Saving> saving_;
+  std::optional<Survivors> together_;
+  std::atomic<const Survivors*> survivors_ = nullptr;  ///< once the state is loaded
+  std::string saved_without_;  ///< a lost rank, by the watch's thread: what became of it
   std::exception_ptr failed_;  ///< of this rank alone, until the others know
   std::optional<Profiling> profiling_;
   std::optional<Profile> profile_;                  ///< that was not told yet

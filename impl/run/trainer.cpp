@@ -98,12 +98,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       clock_(device),
       executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_) {
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
-  executor_.on_update([this](bool ended) {
-    if (ended)
-      intact_ = step_ + 1;
-    else
-      intact_.reset();
-  });
+  if (communicator_.size() > 1) mark_.emplace(device);
+  executor_.on_update([this](bool ended) { state_is(ended ? std::optional(step_ + 1) : std::nullopt); });
   if (config.cuda_graph && !not_captured_)
     executor_.capture_with(make_cuda_graphs(device));  // whose memory is a pool of its own
   else if (device.is_cuda())
@@ -134,7 +130,7 @@ spec::record::WeightsFrom Trainer::import_weights(const std::string& folder) {
 
 checkpoint::State Trainer::load(const std::string& path) {
   executor_.forget_captured();  // which would go on with twins of the weights before
-  intact_.reset();
+  state_is({});
   checkpoint::State state = checkpoint::load(path, buffers_, groups_);
   parameters_->weights_changed();
   model_.weights_changed();
@@ -155,12 +151,17 @@ std::vector<std::string> Trainer::new_notices() {
 void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
   step_ = steps_done;
   skipped_ = skipped;
-  intact_ = step_;
+  state_is(step_);
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
       std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.data().rank(), step_),
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
+}
+
+void Trainer::state_is(const std::optional<std::int64_t>& steps) {
+  intact_ = steps;
+  if (mark_) mark_->is(steps ? std::optional(WholeState{.step = *steps, .skipped = skipped_}) : std::nullopt);
 }
 
 /// Of the micro-batches of a step; what it runs is counted anew where their number changes.
@@ -230,8 +231,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
   if (row_) row_->end_step(report.seconds);
-  ++step_;
-  intact_ = step_;
+  state_is(++step_);
   return report;
 }
 
@@ -259,7 +259,7 @@ void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
     report.result = run_and_count(input);
     report.executed_flops = executed_flops_.value();
   } catch (const NonFiniteError& error) {
-    intact_ = step_;  // the update changed nothing
+    state_is(step_);  // the update changed nothing
     if (config_.on_non_finite == spec::OnNonFinite::stop) throw;
     if (skipped_ >= config_.max_skipped)
       throw NonFiniteError(std::string(error.what()) + "; train.max_skipped = " +
@@ -317,7 +317,7 @@ std::string Trainer::compare_copies() {
   clock_.enter(Phase::other);
   const ReplicaCheck check = compare_replicas(buffers(), groups_);
   if (check.odd.empty()) return check.hash;
-  intact_.reset();
+  state_is({});
   throw AgreedError(ExitCode::bug,
                     "after step " + std::to_string(step_ + 1) + " the weights of " + check.odd +
                         " are not the same bits as the other ranks' (parallel.check_replicas_every): memory "

@@ -10,6 +10,7 @@
 #include "impl/health/rank_row.hpp"
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/make_parameters.hpp"
+#include "impl/run/state_mark.hpp"
 #include "impl/run/validation.hpp"
 #include "impl/step/device_staging.hpp"
 #include "impl/step/executor.hpp"
@@ -74,6 +75,10 @@ class Trainer {
   /// The steps that weights and moments have come to, whatever error has ended the last one; nothing after
   /// one inside of an update, while a checkpoint is read, and where copies are not the same bits.
   std::optional<std::int64_t> intact_after() const { return intact_; }
+  /// The same for other threads, of several ranks.
+  const StateMark& mark() const { return *mark_; }
+  /// As they are, also in the middle of a step.
+  const ParameterBuffers& unsettled_buffers() const { return buffers_; }
   /// Steps of the run that were not finite and changed nothing.
   std::int64_t skipped() const { return skipped_; }
 
@@ -110,6 +115,8 @@ class Trainer {
   /// Nothing when a rank was asked to stop. Errors: AgreedError when ranks are to train on different samples,
   /// or one cannot go on.
   std::optional<Agreed> agree(const data::StepBatches& batches, const Asked& asked);
+  /// Weights and moments are those after so many steps; nothing: they change from here on.
+  void state_is(const std::optional<std::int64_t>& steps);
   void act_on(std::int64_t micro_batches);
   std::int64_t tokens_before(std::int64_t step) const;
   std::vector<StepReport::Source> sources_of(const Agreed& agreed) const;
@@ -143,6 +150,7 @@ class Trainer {
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0, skipped_ = 0;
   std::optional<std::int64_t> intact_;
+  std::optional<StateMark> mark_;            ///< of several ranks
   std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
   Row* row_ = nullptr;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks
