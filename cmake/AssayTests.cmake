@@ -92,7 +92,10 @@ if(TARGET assay)
     # The project of tests/cli/consumer within the build: <assay/...> is found there too.
     add_executable(consumer ${CMAKE_SOURCE_DIR}/tests/cli/consumer/main.cpp)
     target_link_libraries(consumer PRIVATE assay::spec)
-    add_dependencies(cli_tests assay consumer)
+    # What a test has programs load to make their calls on files fail.
+    add_library(io_faults MODULE ${CMAKE_SOURCE_DIR}/tests/cli/io_faults/io_faults.cpp)
+    target_link_libraries(io_faults PRIVATE assay_own_code ${CMAKE_DL_LIBS})
+    add_dependencies(cli_tests assay consumer io_faults)
     if(TARGET assay-train)
       add_dependencies(cli_tests assay-train)
     endif()

@@ -28,6 +28,8 @@ struct State {
   std::optional<Validated> validation = {};        ///< at this step
   std::string model = {};                          ///< as TOML (spec/model); empty of an earlier version
   std::int64_t skipped = 0;  ///< steps of these that were not finite and changed nothing
+  std::string record =
+      {};  ///< of the last line of the run's record that is on the disk, its hash; rank 0's counts
 };
 
 /// Which committed checkpoints of a run stay: the `newest` (>= 1) and, where `best` is set, the one that is

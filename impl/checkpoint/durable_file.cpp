@@ -8,24 +8,41 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
+#include "impl/checkpoint/input_file.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::checkpoint {
 
 namespace {
+/// What to do about it.
+const char* remedy(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free space or move run.directory";
+    case EFBIG:
+      return "no file of this process may be as long: raise the limit (ulimit -f), or move run.directory to "
+             "a file "
+             "system that takes it";
+    case ENOENT:
+    case ENOTDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check that the folder exists and may be written";
+    default:
+      return "look at the disk, or the network to it";
+  }
+}
+
 [[noreturn]] void fail(const char* operation, const std::filesystem::path& path) {
   const int error = errno;
-  std::string next =
-      error == ENOSPC || error == EDQUOT
-          ? "free space or move run.directory; checkpoints committed before are intact"
-          : "check that the folder exists and may be written; checkpoints committed before are intact";
   throw UserError(ExitCode::io, std::string("cannot ") + operation + " " + path.string() + ": " +
-                                    std::strerror(error) + "; " + next);
+                                    std::strerror(error) + "; " + remedy(error) +
+                                    "; checkpoints committed before are intact");
 }
 }  // namespace
 
@@ -106,19 +123,13 @@ void create_durable_folder(const std::filesystem::path& folder) {
 }
 
 std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
-  const DiskCall disk;
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file)
-    throw UserError(ExitCode::bad_data,
-                    "cannot read " + path.string() + ": " + (error ? error.message() : "not readable"));
-  if (static_cast<std::int64_t>(size) > limit)
-    throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(size) + " bytes, at most " +
-                                            std::to_string(limit) + " belong there");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
+  const InputFile file(path);
+  if (file.size() > static_cast<std::uint64_t>(limit))
+    throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(file.size()) +
+                                            " bytes, at most " + std::to_string(limit) + " belong there");
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 }  // namespace assay::impl::checkpoint

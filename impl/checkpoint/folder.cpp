@@ -122,6 +122,17 @@ std::vector<Found> committed_checkpoints(const fs::path& parent) {
   return found;
 }
 
+std::vector<spec::record::StatedPlace> places_in_record(const fs::path& directory) {
+  std::vector<spec::record::StatedPlace> places;
+  for (const Found& found : committed_checkpoints(directory / "checkpoints")) try {
+      const Manifest manifest = read_manifest(found.path);
+      if (!manifest.record.empty()) places.push_back({.hash = manifest.record, .by = found.path.string()});
+    } catch (const UserError&) {
+      // Of a version that is not known, or damaged: who loads it says so.
+    }
+  return places;
+}
+
 void remove_leftovers(const fs::path& parent) {
   const DiskCall disk;
   for (const fs::path& path : entries(parent)) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "spec/record/lines.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -37,6 +38,10 @@ std::string hash_of_manifest(const std::filesystem::path& folder);
 /// The last files of a folder, in which all others are durable: the manifest, then the marker, then the
 /// folder's entries. Errors: UserError(io).
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+/// Where the record of the run folder `directory` stood when its committed checkpoints were saved, as far as
+/// they say so.
+std::vector<spec::record::StatedPlace> places_in_record(const std::filesystem::path& directory);
 
 /// Whether committed_manifest gives one.
 bool committed(const std::filesystem::path& folder);

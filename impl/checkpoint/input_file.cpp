@@ -12,6 +12,7 @@
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/patient_call.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -44,11 +45,10 @@ InputFile::InputFile(InputFile&& other) noexcept
 
 void InputFile::read(std::uint64_t position, std::span<std::byte> into) const {
   while (!into.empty()) {
-    const ssize_t got = [&] {
+    const ssize_t got = patiently([&] {
       const DiskCall disk;
       return pread(descriptor_, into.data(), into.size(), static_cast<off_t>(position));
-    }();
-    if (got < 0 && errno == EINTR) continue;
+    });
     if (got < 0) fail(std::strerror(errno));
     if (got == 0) fail("ends at byte " + std::to_string(position));
     into = into.subspan(static_cast<std::size_t>(got));

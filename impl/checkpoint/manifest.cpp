@@ -117,6 +117,7 @@ std::string to_json(const Manifest& manifest) {
          ",\n \"step\": " + std::to_string(manifest.step) +
          ",\n \"tokens\": " + std::to_string(manifest.tokens) +
          (manifest.skipped > 0 ? ",\n \"skipped\": " + std::to_string(manifest.skipped) : std::string()) +
+         (manifest.record.empty() ? std::string() : ",\n \"record\": " + json_string(manifest.record)) +
          ",\n \"version\": " + json_string(manifest.version) +
          ",\n \"dtype\": " + json_string(manifest.dtype) + ",\n \"config\": " + json_string(manifest.config) +
          (manifest.derived ? ",\n \"derived\": " + listed(derived, 2) : std::string()) +
@@ -154,6 +155,7 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
   if (const auto model = json.find("model")) manifest.model = model->text();
   if (const auto skipped = json.find("skipped")) manifest.skipped = skipped->integer();
+  if (const auto record = json.find("record")) manifest.record = record->text();
   if (manifest.schema > 1) {
     const Item parameters = json.at("parameters");
     for (std::size_t i = 0; i < parameters.size(); ++i)

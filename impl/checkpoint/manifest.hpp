@@ -61,6 +61,8 @@ struct Manifest {
   std::vector<FileEntry> files = {};
   std::string model = {};    ///< as TOML (spec/model); empty where an earlier version wrote it
   std::int64_t skipped = 0;  ///< steps that were not finite and changed nothing
+  std::string record =
+      {};  ///< hash of the record's last line (spec/record/record.md, "Chain"); empty: not known
 };
 
 std::string to_json(const Manifest& manifest);

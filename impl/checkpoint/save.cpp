@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "impl/checkpoint/durable_file.hpp"
@@ -88,15 +89,66 @@ Save::Save(const std::string& directory, const ParameterBuffers& buffers, State 
   writer_ = writer_of(groups, seen[static_cast<std::size_t>(rank_)] == seen[0]);
 }
 
+Save::Save(const std::string& directory, const ParameterBuffers& buffers, State state, const Retention& keep,
+           const RanksLeft& ranks)
+    : parent_(fs::path(directory) / "checkpoints"),
+      path_(parent_ / folder_name(state.step)),
+      partial_(parent_ / ("." + folder_name(state.step) + "." + ranks.start + ".partial")),
+      state_(std::move(state)),
+      keep_(keep),
+      parameters_(parameters_of(buffers)),
+      needed_(bytes_of_tensors(parameters_, buffers)),
+      dtype_(dtype_name(buffers)),
+      rank_(ranks.rank),
+      ranks_(ranks.ranks),
+      writers_(ranks.left),
+      writer_(ranks.writer),
+      patience_(ranks.patience) {
+  with_reason([&] {
+    if (rank_ == writers_.front()) make_folder();
+    there_ = committed(path_);
+    if (!there_)
+      await([&] { return !identity_at(partial_ / token_name).empty(); }, "their first one made no folder");
+  });
+}
+
+/// What ranks that are left wait for, by files.
+void Save::await(const std::function<bool()>& there, const char* what) const {
+  const auto until = std::chrono::steady_clock::now() + patience_;
+  while (!there()) {
+    if (std::chrono::steady_clock::now() > until)
+      throw UserError(ExitCode::io, std::string("of the ranks that are left ") + what);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+/// A file of slices may be half written when it is read.
+bool Save::all_written() const {
+  return std::all_of(writers_.begin(), writers_.end(), [&](int rank) {
+    const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
+    try {
+      file_from_json(read_whole(slices, manifest_limit), slices.string());
+      return true;
+    } catch (const UserError&) {
+      return false;
+    }
+  });
+}
+
 void Save::with_reason(const std::function<void()>& work) const {
+  const auto fail = [&](const char* why) {
+    const auto free = free_bytes(parent_);
+    throw UserError(ExitCode::io, "cannot save " + path_.string() + " (it needs " + spec::grouped(needed_) +
+                                      " bytes" + (free ? ", " + spec::grouped(*free) + " are free" : "") +
+                                      "): " + why);
+  };
   try {
     work();
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;
-    const auto free = free_bytes(parent_);
-    throw UserError(ExitCode::io, "cannot save " + path_.string() + " (it needs " + spec::grouped(needed_) +
-                                      " bytes" + (free ? ", " + spec::grouped(*free) + " are free" : "") +
-                                      "): " + error.what());
+    fail(error.what());
+  } catch (const fs::filesystem_error& error) {
+    fail(error.what());
   }
 }
 
@@ -114,10 +166,12 @@ void Save::make_folder() {
   write_passing(partial_ / token_name, "");
 }
 
-void Save::write(const Snapshot& snapshot, const std::function<void()>& piece) const {
+void Save::write(const Snapshot& snapshot, const std::function<void()>& piece,
+                 const std::function<void()>& confirm) const {
   if (std::find(writers_.begin(), writers_.end(), rank_) == writers_.end()) return;
   with_reason([&] {
     const FileEntry entry = snapshot.write(partial_ / rank_file(rank_, ranks_, tensors_ending), piece);
+    confirm();
     write_passing(partial_ / rank_file(rank_, ranks_, slices_ending), to_json(entry));
   });
 }
@@ -134,7 +188,8 @@ Manifest Save::manifest_of_ranks() const {
                     .parameters = parameters_,
                     .files = {},
                     .model = state_.model,
-                    .skipped = state_.skipped};
+                    .skipped = state_.skipped,
+                    .record = state_.record};
   for (const int rank : writers_) {
     const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
     manifest.files.push_back(file_from_json(read_whole(slices, manifest_limit), slices.string()));
@@ -153,6 +208,7 @@ Saved Save::commit() {
     if (there_) {
       manifest = read_manifest(path_);
     } else {
+      if (patience_.count() > 0) await([&] { return all_written(); }, "one did not write its part");
       manifest = manifest_of_ranks();
       write_manifest(partial_, manifest);
       folder_->rename_to(path_);

@@ -14,6 +14,15 @@
 
 namespace assay::impl::checkpoint {
 
+/// The ranks that save without another one that is lost, and without a collective.
+struct RanksLeft {
+  int rank = 0, ranks = 1;        ///< this one, and how many there were
+  std::vector<int> left;          ///< the first of them makes the folder, and commits
+  Writer writer;                  ///< what this one writes
+  std::string start;              ///< names the start of the program: no other one's files are waited for
+  std::chrono::seconds patience;  ///< for the others' files
+};
+
 /// Made, written, committed, in this order; destroyed before it is committed it leaves nothing behind.
 /// Destroyed on rank 0 only once no rank writes any more. Errors of all steps: UserError(io) naming file,
 /// reason (disk full, permission), the bytes that the checkpoint needs and those that are free: then older
@@ -24,20 +33,30 @@ class Save {
   Save(const std::string& directory, const ParameterBuffers& buffers, State state, const Retention& keep,
        LayoutGroups& groups);
 
+  /// By ranks that find each other by their files in it. Errors: UserError(io).
+  Save(const std::string& directory, const ParameterBuffers& buffers, State state, const Retention& keep,
+       const RanksLeft& ranks);
+
   std::int64_t step() const { return state_.step; }
   /// Whether the checkpoint is committed already: then nothing is written.
   bool there() const { return there_; }
   /// What this rank writes of them.
   Snapshot snapshot(const ParameterBuffers& buffers) const { return {buffers, writer_}; }
-  /// Writes it. By any thread. Errors also: UserError(non_finite).
-  void write(const Snapshot& snapshot, const std::function<void()>& piece) const;
-  /// Once all ranks have written: by rank 0 alone, in any thread.
+  /// Writes it. By any thread. `confirm`: called behind the last slice, before the file counts as written.
+  /// Errors also: UserError(non_finite).
+  void write(
+      const Snapshot& snapshot, const std::function<void()>& piece,
+      const std::function<void()>& confirm = [] {}) const;
+  /// Once all ranks have written: by rank 0 alone, in any thread. Of ranks that are left the first one waits
+  /// for the others' files.
   Saved commit();
 
  private:
   /// `work` with errors that say what could not be saved.
   void with_reason(const std::function<void()>& work) const;
   void make_folder();
+  bool all_written() const;
+  void await(const std::function<bool()>& there, const char* what) const;
   Manifest manifest_of_ranks() const;
 
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
@@ -53,6 +72,7 @@ class Save {
   Writer writer_;
   std::unique_ptr<PartialFolder> folder_;  ///< on rank 0
   std::vector<std::string> made_room_;     ///< likewise: checkpoints that went
+  std::chrono::seconds patience_{0};       ///< for ranks that find each other by their files
 };
 
 }  // namespace assay::impl::checkpoint

@@ -32,16 +32,18 @@ constexpr const char* kHelp =
     "      --probe             print versions of the libraries and the usable GPUs as JSON and stop\n"
     "  -h, --help              this text\n";
 
-/// The run is over and its record whole: a report that cannot be written is no failure of the run. The
-/// summary, which stands last on the screen, has named it.
+/// The run is over and its record whole: a report that cannot be written, also the second time, is no failure
+/// of the run. The summary, which stands last on the screen, has named it.
 void report(const std::string& folder, impl::cli::Streams streams) {
-  try {
-    const auto written = impl::report::write_report({folder}, "");
-    for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
-  } catch (const UserError& error) {
-    streams.err << "assay: warning: " << error.what() << "; `assay report " << folder
-                << "` writes it later\n";
-  }
+  for (const bool last : {false, true}) try {
+      const auto written = impl::report::write_report({folder}, "");
+      for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
+      return;
+    } catch (const std::exception& error) {
+      if (last)
+        streams.err << "assay: warning: " << error.what() << "; `assay report " << folder
+                    << "` writes it later\n";
+    }
 }
 
 int start(const std::vector<std::string>& words, impl::cli::Streams streams) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/patient_call.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::data {
@@ -66,11 +67,10 @@ void OpenedFile::refuse(ExitCode code, const std::string& what) const {
 
 void OpenedFile::read(std::int64_t offset, std::span<unsigned char> into) const {
   while (!into.empty()) {
-    const ssize_t got = [&] {
+    const ssize_t got = patiently([&] {
       const DataCall data;
       return ::pread(descriptor_, into.data(), into.size(), offset);
-    }();
-    if (got < 0 && errno == EINTR) continue;
+    });
     if (got < 0)
       refuse(ExitCode::io, "cannot be read at byte " + std::to_string(offset) + ": " + std::strerror(errno) +
                                "; check the disk or the network file system");

@@ -34,7 +34,8 @@ class OpenedFile {
   const Stamp& stamp() const { return stamp_; }  ///< when it was opened
   Stamp stamp_now() const;                       ///< Errors: UserError io
 
-  /// Errors: UserError bad_data (the file became shorter), io (the system cannot read).
+  /// What fails for a moment is tried again (impl/machine/patient_call.hpp). Errors: UserError bad_data (the
+  /// file became shorter), io (the system cannot read).
   void read(std::int64_t offset, std::span<unsigned char> into) const;
   /// The first bytes, as many as there are of `most`.
   std::string beginning(std::int64_t most) const;

@@ -191,6 +191,7 @@ void RankWatch::conclude() {
   if (news_.verdict) verdict_ = news_.verdict;
   const int lost = verdict_->rank;
   const bool reports = lost != rank_ && !verdict_->reported && !others_left(lost, rank_);
+  if (lost != rank_ && lost != no_rank) save_without(lost);
   if (reports) report();
   wait_until([this] { return !turn(0.1) || news_.verdict->reported; }, 3);
   concluded_ = true;
@@ -208,6 +209,11 @@ bool RankWatch::others_left(int lost, int below) const {
   for (int r = 0; r < below; ++r)
     if (r != rank_ && r != lost && !gone(r) && (here(r) || !closed_)) return true;
   return false;
+}
+
+void RankWatch::save_without(int lost) {
+  const std::scoped_lock lock(reporting_);
+  if (record_.save) record_.save(lost);
 }
 
 void RankWatch::report() {

@@ -31,6 +31,9 @@ WatchCalls calls_of_this_process();
 
 /// What a run does with what the watch finds; each may be empty.
 struct WatchRecord {
+  /// On every rank that is left, ahead of all that is said of the loss and of the processes' end: saves what
+  /// can be saved without rank `lost`.
+  std::function<void(int lost)> save;
   /// Behind the line of a loss: what to do next.
   std::function<std::string()> advice;
   /// Records a loss, where this rank is the one that reports it.
@@ -83,6 +86,7 @@ class RankWatch {
   void warn_of(const std::vector<Found>& slow);
   void conclude();
   bool others_left(int lost, int below) const;
+  void save_without(int lost);
   void report();
   void end_process_of(int rank);
   void leave_together();

@@ -1,10 +1,15 @@
 #include "impl/logs/appended_file.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/patient_call.hpp"
 
 namespace assay::impl::logs {
 
@@ -21,25 +26,52 @@ int AppendedFile::write_waiting() {
     if (written >= 0)
       done += static_cast<std::size_t>(written);
     else if (errno != EINTR)
-      reason = errno;
+      reason_ = reason = errno;
   }
+  unflushed_.append(waiting_, 0, done);
   waiting_.erase(0, done);
   return reason;
 }
 
 int AppendedFile::append(std::string_view bytes) {
-  constexpr std::size_t most_waiting = 64 << 20;
+  constexpr std::size_t most_waiting = 64 << 20, most_unflushed = 4 << 20;
   waiting_ += bytes;
-  const int reason = write_waiting();
-  const bool full = reason == ENOSPC || reason == EDQUOT;
-  return full && waiting_.size() <= most_waiting ? 0 : reason;
+  int reason = write_waiting();
+  if (unflushed_.size() > most_unflushed) reason = flush();
+  return waiting_.size() > most_waiting ? reason : 0;
 }
 
-int AppendedFile::sync() {
-  if (const int reason = write_waiting()) return reason;
+/// Once. A system that could not write what it had taken forgets that it has to: the bytes are written anew.
+int AppendedFile::flush() {
   const DiskCall disk;
   // A pipe or a device cannot be synchronised (EINVAL): there is nothing to wait for.
-  return fsync(descriptor_) != 0 && errno != EINVAL ? errno : 0;
+  if (fsync(descriptor_) == 0 || errno == EINVAL) {
+    unflushed_.clear();
+    return 0;
+  }
+  reason_ = errno;
+  if (!take_back()) unflushed_.clear();  // they stay where they are
+  return reason_;
+}
+
+bool AppendedFile::take_back() {
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || status.st_size < static_cast<off_t>(unflushed_.size()))
+    return false;
+  if (ftruncate(descriptor_, status.st_size - static_cast<off_t>(unflushed_.size())) != 0) return false;
+  waiting_.insert(0, std::exchange(unflushed_, {}));
+  return true;
+}
+
+int AppendedFile::sync(int times) {
+  std::chrono::milliseconds pause{100};
+  for (;;) {
+    int reason = write_waiting();
+    if (reason == 0) reason = flush();
+    if (reason == 0 || !may_pass(reason) || --times == 0) return reason;
+    std::this_thread::sleep_for(pause);
+    pause *= 4;
+  }
 }
 
 }  // namespace assay::impl::logs

@@ -1,13 +1,14 @@
 #pragma once
-// A file that grows while a run goes, and that a full disk does not cut.
+// A file that grows while a run goes, and that no error of the disk cuts or ends the run for.
 #include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace assay::impl::logs {
 
-/// Each append is one write(2), so that what was written survives the process. What a disk does not take is
-/// kept and written ahead of the next append: the file is always a beginning of what was given.
+/// Each append is one write(2), so that what was written survives the process. What a disk does not take, or
+/// took and could not keep, is held here and written ahead of the next append: the file is always a beginning
+/// of what was given.
 class AppendedFile {
  public:
   /// Takes over an open descriptor.
@@ -17,19 +18,24 @@ class AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// The system's reason why not all of it was taken, 0 when it was. A full disk is none until over 64 MiB
-  /// wait for it.
+  /// The system's reason why not all of it was taken, 0 when it was. None of them is told until over 64 MiB
+  /// wait.
   int append(std::string_view bytes);
-  /// Waits until all of it is on the disk; the reason why it is not, 0 when it is.
-  int sync();
-  /// Bytes that the disk did not take yet.
+  /// Waits until all of it is on the disk, which is asked so many times; the reason why it is not, 0 when it
+  /// is.
+  int sync(int times = 4);
+  /// Bytes that the disk did not take yet, and its last reason.
   std::size_t waiting() const { return waiting_.size(); }
+  int reason() const { return reason_; }
 
  private:
   int write_waiting();
+  int flush();
+  bool take_back();
 
   const int descriptor_;
-  std::string waiting_;
+  std::string waiting_, unflushed_;  ///< unflushed_: written, and not known to be on the disk
+  int reason_ = 0;
 };
 
 }  // namespace assay::impl::logs

@@ -24,8 +24,8 @@ namespace {
           "run.directory");
 }
 
-/// Offset after the last line break of the open file, in steps from its end.
-off_t end_of_last_line(int descriptor, off_t size) {
+/// Offset after the last line break in the first `size` bytes of the open file, in steps from their end.
+off_t behind_last_line_break(int descriptor, off_t size) {
   char block[4096];
   while (size > 0) {
     const auto length = static_cast<std::size_t>(size < off_t(sizeof block) ? size : off_t(sizeof block));
@@ -36,6 +36,20 @@ off_t end_of_last_line(int descriptor, off_t size) {
     size -= got;
   }
   return 0;
+}
+
+/// The last of the lines that end at `end`, without its line break; nothing where it cannot be read.
+std::optional<std::string> last_line(int descriptor, off_t end) {
+  const off_t begin = behind_last_line_break(descriptor, end - 1);
+  std::string line(static_cast<std::size_t>(end - 1 - begin), '\0');
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t got =
+        pread(descriptor, line.data() + done, line.size() - done, begin + static_cast<off_t>(done));
+    if (got <= 0) return std::nullopt;
+    done += static_cast<std::size_t>(got);
+  }
+  return line;
 }
 
 /// The system drops the lock with the process, however it ends. A file system without locks has none to give.
@@ -59,17 +73,23 @@ RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) 
   lines_.emplace(descriptor);
   struct stat status {};
   if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-    const off_t end = end_of_last_line(descriptor, status.st_size);
+    const off_t end = behind_last_line_break(descriptor, status.st_size);
     if (end != status.st_size && ftruncate(descriptor, end) != 0) refuse(file_, "repair", errno);
+    if (end > 0) {
+      const auto line = last_line(descriptor, end);
+      if (!line) refuse(file_, "read", errno);
+      chain_.go_on_behind(*line);
+    }
   }
 }
 
 void RecordWriter::write(const spec::record::Event& event) {
-  if (const int reason = lines_->append(spec::record::to_json(event) + "\n")) refuse(file_, "write", reason);
+  if (const int reason = lines_->append(chain_.line_of(spec::record::to_json(event)) + "\n"))
+    refuse(file_, "write", reason);
 }
 
-void RecordWriter::sync() {
-  if (const int reason = lines_->sync()) refuse(file_, lines_->waiting() > 0 ? "write" : "save", reason);
+void RecordWriter::sync(int times) {
+  if (const int reason = lines_->sync(times)) refuse(file_, lines_->waiting() > 0 ? "write" : "save", reason);
 }
 
 }  // namespace assay::impl::logs

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "impl/logs/appended_file.hpp"
+#include "spec/record/chain.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::logs {
@@ -18,22 +19,27 @@ class RecordWriter {
   /// missing parent folders. Errors: UserError(io), as `write`; UserError(usage) while another run writes it.
   explicit RecordWriter(std::filesystem::path file);
 
-  /// A full disk is waited out: what it does not take is kept here, up to 64 MiB, and written before the next
-  /// event, so that a run does not die of its record with its weights unsaved. Errors: UserError(io) with the
-  /// path and the system's reason.
+  /// What the disk does not take is kept here, up to 64 MiB, and written before the next event, so that a run
+  /// does not die of its record. Errors: UserError(io) with the path and the system's reason.
   void write(const spec::record::Event& event);
 
-  /// Bytes of events that a full disk did not take yet.
+  /// Bytes of events that the disk did not take yet, and why (errno).
   std::size_t waiting() const { return lines_->waiting(); }
+  int reason() const { return lines_->reason(); }
 
-  /// Waits until everything written is on the disk. Errors: UserError(io), also when it is still full.
-  void sync();
+  /// Of the last event written, the hash at the end of its line (spec/record/record.md, "Chain").
+  std::string place() const { return chain_.hash(); }
+
+  /// Waits until everything written is on the disk, which is asked so many times. Errors: UserError(io), also
+  /// when it is still full.
+  void sync(int times = 4);
 
   const std::filesystem::path& path() const { return file_; }
 
  private:
   std::filesystem::path file_;
   std::optional<AppendedFile> lines_;
+  spec::record::Chain chain_;
 };
 
 }  // namespace assay::impl::logs

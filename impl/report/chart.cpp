@@ -192,17 +192,20 @@ namespace {
 std::string drawing_of(const Chart& given) {
   Chart chart = given;
   for (Series& series : chart.series)
-    for (double& y : series.y)
-      if (chart.log_y && !(y > 0)) y = NAN;
+    for (std::vector<double>* values : {&series.y, &series.means_y})
+      for (double& y : *values)
+        if (chart.log_y && !(y > 0)) y = NAN;
   Frame frame;
   if (!frame_of(chart, frame)) return svg(chart, nothing_to_draw());
   std::string drawing = axes(frame, chart.x);
   for (const Series& series : chart.series) {
     const Series points = thinned(series, kMostPoints);
-    const std::size_t window = series.x.size() / 40;
+    const Series means =
+        series.means_x.empty() ? series : Series{series.name, series.means_x, series.means_y, series.colour};
+    const std::size_t window = means.x.size() / 40;
     if (chart.smooth && window >= 2 && !series.marked) {
       drawing += line(frame, points, "faint");
-      drawing += line(frame, thinned(running_mean(series, window), kMostPoints), "line");
+      drawing += line(frame, thinned(running_mean(means, window), kMostPoints), "line");
     } else {
       drawing += line(frame, points, "line");
     }

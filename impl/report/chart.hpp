@@ -14,6 +14,9 @@ struct Series {
   std::vector<double> x, y;  ///< same length; points that are not finite leave a gap
   int colour = 0;
   bool marked = false;  ///< few points, each drawn: it is not smoothed
+  /// Of a series of which some points are left out: means of neighbouring ones, in the place of which they
+  /// are smoothed; empty where none is.
+  std::vector<double> means_x = {}, means_y = {};
 };
 
 /// A value to compare with: a dashed line over all steps (the floor of the loss), or a ring at the first step

@@ -10,7 +10,7 @@
 namespace assay::impl::report {
 namespace {
 
-using spec::record::Step;
+using spec::record::Run, spec::record::RunSoFar, spec::record::Step, spec::record::StepSums;
 
 /// What a chart's x is: the step, tokens trained on, or time in steps.
 enum class By { step, tokens, time };
@@ -20,7 +20,7 @@ class XAxis {
  public:
   XAxis(By by, const std::vector<NamedRun>& runs) : by_(by) {
     double longest = 0;
-    for (const NamedRun& named : runs) longest = std::max(longest, total(named.run.steps, by));
+    for (const NamedRun& named : runs) longest = std::max(longest, total(named.run, by));
     if (by == By::time && longest > 5 * 3600)
       unit_ = 3600, name_ = "h";
     else if (by == By::time && longest > 300)
@@ -31,32 +31,43 @@ class XAxis {
   const std::string& name() const { return name_; }
   std::string view() const { return by_ == By::step ? "x-step" : by_ == By::tokens ? "x-tokens" : "x-time"; }
 
-  std::vector<double> of(const std::vector<Step>& steps) const {
-    std::vector<double> x;
-    double sum = 0;
-    for (const Step& step : steps)
-      x.push_back(by_ == By::step ? static_cast<double>(step.step) : sum += of(step, by_) / unit_);
-    return x;
+  std::vector<double> of(const Run& run) const {
+    return run.thinned ? of(run.steps, run.thinned->so_far) : of(run.steps, so_far(run.steps));
   }
-  /// Of what came after step `number`.
-  double after(const std::vector<Step>& steps, std::int64_t number) const {
+  /// Of the means of a long run's steps.
+  std::vector<double> of_means(const Run& run) const {
+    return run.thinned ? of(run.thinned->means, run.thinned->means_at) : std::vector<double>();
+  }
+  /// Of what came after step `number`; `x`: as `of`.
+  double after(const Run& run, const std::vector<double>& x, std::int64_t number) const {
     if (by_ == By::step) return static_cast<double>(number);
-    double sum = 0;
-    for (const Step& step : steps)
-      if (step.step <= number) sum += of(step, by_) / unit_;
-    return sum;
+    const auto later = std::upper_bound(run.steps.begin(), run.steps.end(), number,
+                                        [](std::int64_t n, const Step& step) { return n < step.step; });
+    return later == run.steps.begin() ? 0 : x[static_cast<std::size_t>(later - run.steps.begin()) - 1];
   }
 
  private:
-  static double of(const Step& step, By by) {
-    return by == By::tokens              ? static_cast<double>(step.tokens)
-           : std::isfinite(step.seconds) ? step.seconds
-                                         : 0;
+  static std::vector<RunSoFar> so_far(const std::vector<Step>& steps) {
+    std::vector<RunSoFar> out;
+    RunSoFar sum;
+    for (const Step& step : steps) {
+      sum.tokens += static_cast<double>(step.tokens);
+      sum.seconds += std::isfinite(step.seconds) ? step.seconds : 0;
+      out.push_back(sum);
+    }
+    return out;
   }
-  static double total(const std::vector<Step>& steps, By by) {
-    double sum = 0;
-    for (const Step& step : steps) sum += of(step, by);
-    return sum;
+  std::vector<double> of(const std::vector<Step>& steps, const std::vector<RunSoFar>& at) const {
+    std::vector<double> x;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      x.push_back(by_ == By::step     ? static_cast<double>(steps[i].step)
+                  : by_ == By::tokens ? at[i].tokens
+                                      : at[i].seconds / unit_);
+    return x;
+  }
+  static double total(const Run& run, By by) {
+    const StepSums sums = sums_of(run);
+    return by == By::tokens ? static_cast<double>(sums.tokens) : sums.seconds;
   }
 
   By by_;
@@ -69,8 +80,11 @@ template <class Value>
 std::vector<Series> series_of(const std::vector<NamedRun>& runs, const XAxis& x, Value value) {
   std::vector<Series> out;
   for (const NamedRun& named : runs) {
-    Series series{named.name, x.of(named.run.steps), {}, static_cast<int>(out.size())};
+    Series series{named.name, x.of(named.run), {}, static_cast<int>(out.size())};
     for (const Step& step : named.run.steps) series.y.push_back(value(step));
+    series.means_x = x.of_means(named.run);
+    if (named.run.thinned)
+      for (const Step& step : named.run.thinned->means) series.means_y.push_back(value(step));
     out.push_back(std::move(series));
   }
   return out;
@@ -105,13 +119,14 @@ Chart zoomed(Chart chart, const Range& range) {
   for (const Series& series : chart.series)
     for (const double x : series.x) low = std::min(low, x), high = std::max(high, x);
   for (Series& series : chart.series) {
-    Series seen{series.name, {}, {}, series.colour, series.marked};
-    for (std::size_t i = 0; i < series.x.size(); ++i) {
-      if (series.x[i] < high - range.share * (high - low)) continue;
-      seen.x.push_back(series.x[i]);
-      seen.y.push_back(series.y[i]);
-    }
-    series = std::move(seen);
+    const auto take = [&](std::vector<double>& x, std::vector<double>& y) {
+      std::size_t seen = 0;
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (!(x[i] < high - range.share * (high - low))) x[seen] = x[i], y[seen++] = y[i];
+      x.resize(seen), y.resize(seen);
+    };
+    take(series.x, series.y);
+    take(series.means_x, series.means_y);
   }
   chart.from_zero = false;
   std::erase_if(chart.levels, [&](const Level& level) { return !among(level, chart.series); });
@@ -151,8 +166,9 @@ std::vector<Series> losses(const std::vector<NamedRun>& runs, const XAxis& x) {
                   {},
                   static_cast<int>(out.size()),
                   true};
+    const std::vector<double> places = x.of(named.run);
     for (const spec::record::Validation& validation : named.run.validations) {
-      series.x.push_back(x.after(named.run.steps, validation.step));
+      series.x.push_back(x.after(named.run, places, validation.step));
       series.y.push_back(validation.loss);
     }
     out.push_back(std::move(series));
@@ -199,9 +215,9 @@ const std::vector<Part>& phases() {
   return parts;
 }
 
-std::vector<double> phase_seconds(const Step& step) {
+std::vector<double> phase_seconds(const spec::record::Phases& phases) {
   std::vector<double> seconds;
-  spec::record::fields(step.phases, [&](const char*, double value) { seconds.push_back(value); });
+  spec::record::fields(phases, [&](const char*, double value) { seconds.push_back(value); });
   return seconds;
 }
 
@@ -254,16 +270,21 @@ std::string memory(const std::vector<NamedRun>& runs) {
 std::vector<Series> losses_by_source(const std::vector<NamedRun>& runs, const XAxis& x) {
   std::vector<Series> all;
   for (const NamedRun& named : runs) {
-    const std::vector<double> places = x.of(named.run.steps);
     std::map<std::string, Series> of_sources;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      if (!named.run.steps[i].sources) continue;
-      for (const spec::record::StepSource& source : *named.run.steps[i].sources) {
-        if (!source.loss) continue;
-        of_sources[source.name].x.push_back(places[i]);
-        of_sources[source.name].y.push_back(*source.loss);
+    const auto take = [&](const std::vector<Step>& steps, const std::vector<double>& places,
+                          std::vector<double> Series::*to_x, std::vector<double> Series::*to_y) {
+      for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (!steps[i].sources) continue;
+        for (const spec::record::StepSource& source : *steps[i].sources) {
+          if (!source.loss) continue;
+          (of_sources[source.name].*to_x).push_back(places[i]);
+          (of_sources[source.name].*to_y).push_back(*source.loss);
+        }
       }
-    }
+    };
+    take(named.run.steps, x.of(named.run), &Series::x, &Series::y);
+    if (named.run.thinned)
+      take(named.run.thinned->means, x.of_means(named.run), &Series::means_x, &Series::means_y);
     for (auto& [source, series] : of_sources) {
       series.name = runs.size() == 1 ? source : named.name + ", " + source;
       series.colour = static_cast<int>(all.size());
@@ -285,8 +306,8 @@ std::string phases_by_step(const NamedRun& named) {
   for (std::size_t phase = 0; phase < phases().size(); ++phase) {
     Series series{phases()[phase].name, {}, {}, phases()[phase].colour};
     bool any = false;
-    for (const Step& step : named.run.steps) {
-      const double milliseconds = 1e3 * phase_seconds(step)[phase];
+    for (const Step& step : named.run.thinned ? named.run.thinned->means : named.run.steps) {
+      const double milliseconds = 1e3 * phase_seconds(step.phases)[phase];
       any = any || milliseconds > 0;
       series.x.push_back(static_cast<double>(step.step));
       series.y.push_back(milliseconds);
@@ -299,14 +320,11 @@ std::string phases_by_step(const NamedRun& named) {
 std::string phase_bars(const std::vector<NamedRun>& runs) {
   std::vector<Bar> bars;
   for (const NamedRun& named : runs) {
-    Bar bar{named.name, std::vector<double>(phases().size(), 0.0), ""};
+    Bar bar{named.name, {}, ""};
     double total = 0;
-    for (const Step& step : named.run.steps) {
-      const std::vector<double> seconds = phase_seconds(step);
-      for (std::size_t i = 0; i < seconds.size(); ++i)
-        if (std::isfinite(seconds[i]))
-          bar.parts[i] += seconds[i] / static_cast<double>(named.run.steps.size());
-    }
+    const StepSums sums = sums_of(named.run);
+    for (const double seconds : phase_seconds(sums.phases))
+      bar.parts.push_back(sums.count > 0 ? seconds / static_cast<double>(sums.count) : 0);
     for (const double part : bar.parts) total += part;
     bar.total = spec::fixed(1e3 * total, 1) + " ms";
     if (runs.size() == 1) bar.name = "mean step";

@@ -31,10 +31,10 @@ std::string page(const std::vector<NamedRun>& runs, const std::string& first) {
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
          escaped(title(runs)) + "</title>\n<style>" + style() +
          "</style>\n</head>\n<body>\n<main>\n<header><h1>" + escaped(title(runs)) +
-         "</h1><span class=\"soft\">" + escaped(subtitle(runs)) + "</span></header>\n" + headline(runs) +
-         warnings(runs) + first + charts(runs) + waterfalls(runs) + samples(runs) + batch_arithmetic(runs) +
-         (runs.size() == 1 ? "<div class=\"columns\">\n" : "<div>\n") + machine(runs) + settings(runs) +
-         "</div>\n" +
+         "</h1><span class=\"soft\">" + escaped(subtitle(runs)) + "</span></header>\n" + damage(runs) +
+         headline(runs) + warnings(runs) + first + charts(runs) + waterfalls(runs) + samples(runs) +
+         batch_arithmetic(runs) + (runs.size() == 1 ? "<div class=\"columns\">\n" : "<div>\n") +
+         machine(runs) + settings(runs) + "</div>\n" +
          "<footer>Written by assay from the runs&#39; records (run.jsonl).</footer>\n</main>\n</body>\n" +
          "</html>\n";
 }

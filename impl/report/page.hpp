@@ -12,6 +12,7 @@ struct NamedRun {
   std::string name;  ///< shown as it is, escaped
   spec::record::Run run;
   std::vector<std::string> faults = {};  ///< what of its record does not go on from what stands before it
+  std::vector<std::string> damage = {};  ///< lines of its record that are not as they were written
   std::optional<StepPicture> waterfall = {};  ///< of `assay bench step`, where it stands beside the record
 };
 
@@ -26,6 +27,7 @@ const char* style();
 std::string headline(
     const std::vector<NamedRun>& runs);                 ///< one run: figures in large type; several: a table
 std::string charts(const std::vector<NamedRun>& runs);  ///< loss, rate, norm, throughput, memory, phases
+std::string damage(const std::vector<NamedRun>& runs);
 std::string warnings(const std::vector<NamedRun>& runs);
 std::string samples(const std::vector<NamedRun>& runs);
 std::string batch_arithmetic(const std::vector<NamedRun>& runs);

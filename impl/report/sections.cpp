@@ -17,17 +17,8 @@ std::string tile(const std::string& value, const std::string& meaning) {
   return "<div class=\"tile\"><b>" + escaped(value) + "</b><span>" + escaped(meaning) + "</span></div>\n";
 }
 
-double seconds_of(const Run& run) {
-  double seconds = 0;
-  for (const Step& step : run.steps) seconds += step.seconds;
-  return seconds;
-}
-
-std::int64_t tokens_of(const Run& run) {
-  std::int64_t tokens = 0;
-  for (const Step& step : run.steps) tokens += step.tokens;
-  return tokens;
-}
+double seconds_of(const Run& run) { return sums_of(run).seconds; }
+std::int64_t tokens_of(const Run& run) { return sums_of(run).tokens; }
 
 std::optional<double> gap(const Run& run) {
   const auto loss = mean_loss(run.steps, final_loss_steps);
@@ -96,25 +87,14 @@ std::string starts_text(const Run& run) {
          (ended ? "" : "; goodput is not known, as a start left no end or is of an earlier version");
 }
 
-/// Mean of the steps that have `share`.
-std::string mean_share(const Run& run, std::optional<double> Step::*share) {
-  double sum = 0;
-  std::int64_t count = 0;
-  for (const Step& step : run.steps) {
-    if (!(step.*share)) continue;
-    sum += *(step.*share);
-    ++count;
-  }
-  return count ? spec::percent(sum / static_cast<double>(count)) : "–";
+/// Mean of the steps that have it.
+std::string mean_share(const StepSums::Share& share) {
+  return share.count ? spec::percent(share.sum / static_cast<double>(share.count)) : "–";
 }
-std::string mean_mfu(const Run& run) { return mean_share(run, &Step::mfu); }
-std::string mean_hfu(const Run& run) { return mean_share(run, &Step::hfu); }
+std::string mean_mfu(const Run& run) { return mean_share(sums_of(run).mfu); }
+std::string mean_hfu(const Run& run) { return mean_share(sums_of(run).hfu); }
 
-std::string most_memory(const Run& run) {
-  std::int64_t most = 0;
-  for (const Step& step : run.steps) most = std::max({most, step.resident_bytes, step.device_peak_bytes});
-  return spec::bytes(most);
-}
+std::string most_memory(const Run& run) { return spec::bytes(sums_of(run).most_bytes); }
 
 std::string planned_memory(const Run& run) {
   if (!run.memory) return run.start.planned_memory_bytes ? spec::bytes(*run.start.planned_memory_bytes) : "–";
@@ -271,6 +251,15 @@ std::string headline(const std::vector<NamedRun>& runs) {
   const bool done = run.end && run.end->reason == EndReason::done;
   return tiles(run) + starts +
          (done ? "" : "<p class=\"warning\" role=\"note\">" + escaped(end_text(run)) + "</p>\n");
+}
+
+std::string damage(const std::vector<NamedRun>& runs) {
+  std::string out;
+  for (const NamedRun& named : runs)
+    for (const std::string& each : named.damage)
+      out += "<p class=\"warning\" role=\"note\"><b>This record is damaged:</b> " +
+             escaped((runs.size() > 1 ? named.name + ", " : "") + each) + " <code>record</code></p>\n";
+  return out;
 }
 
 std::string warnings(const std::vector<NamedRun>& runs) {

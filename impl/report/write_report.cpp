@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <exception>
 #include <fstream>
-#include <string_view>
+#include <sstream>
+#include <utility>
 
+#include "impl/checkpoint/folder.hpp"
 #include "impl/report/csv.hpp"
 #include "impl/report/page.hpp"
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
-#include "spec/record/continuity.hpp"
-#include "spec/record/read.hpp"
+#include "spec/record/read_run.hpp"
 
 namespace assay::impl::report {
 namespace {
@@ -46,15 +47,15 @@ fs::path default_file(const std::vector<std::string>& runs, Form form) {
 }
 
 /// What the steps of a record say against its being one run's.
-std::vector<std::string> faults_of(const std::string& run, const std::vector<spec::record::Event>& events) {
-  std::vector<std::string> faults = spec::record::discontinuities(events);
-  // Counted tokens, losses and rates across a restart; the steps themselves where the above is content.
-  for (const spec::audit::RunRecord& record : spec::audit::read_logs(run))
-    for (const char* invariant : {"steps", "resume"}) {
-      const spec::audit::Result result = spec::audit::judge(invariant, record);
-      const bool named = invariant == std::string_view("steps") && !faults.empty();
-      if (result.verdict == spec::audit::Verdict::contradicts && !named) faults.push_back(result.note);
-    }
+std::vector<std::string> faults_of(const std::string& run, const spec::record::ReadRun& read) {
+  std::vector<std::string> faults = read.discontinuities;
+  if (read.around_resumes.empty()) return faults;
+  // Losses and rates that do not go on from before a resume.
+  std::istringstream lines(read.around_resumes);
+  for (const spec::audit::RunRecord& record : spec::audit::read_logs(lines, run)) {
+    const spec::audit::Result result = spec::audit::judge("resume", record);
+    if (result.verdict == spec::audit::Verdict::contradicts) faults.push_back(result.note);
+  }
   return faults;
 }
 
@@ -66,13 +67,22 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
   std::vector<NamedRun> named;
   const std::vector<std::string> names = names_of(runs);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<spec::record::Event> events = spec::record::read_events(runs[i]);
-    named.push_back({names[i], spec::record::assemble(events), faults_of(runs[i], events)});
+    spec::record::Tolerance tolerance{.places = checkpoint::places_in_record(folder_of(runs[i])),
+                                      .damage = {}};
+    spec::record::ReadRun read = spec::record::read_run(runs[i], tolerance);
+    named.push_back({.name = names[i], .run = {}, .damage = tolerance.damage.sentences()});
+    // What else is wrong may follow from that.
+    if (named.back().damage.empty()) named.back().faults = faults_of(runs[i], read);
+    // Rows are of all steps.
+    if (form == Form::csv && read.run.thinned)
+      read.run = spec::record::assemble(spec::record::read_events(runs[i], &tolerance));
+    named.back().run = std::move(read.run);
     try {
       named.back().waterfall = read_waterfall(folder_of(runs[i]));
     } catch (const std::exception& error) {
       named.back().faults.push_back(std::string("the picture of a step is left out: ") + error.what());
     }
+    for (const std::string& each : named.back().damage) written.faults.push_back(each);
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
   written.file = output.empty() ? default_file(runs, form) : fs::path(output);

@@ -9,10 +9,10 @@
 #include <thread>
 #include <utility>
 
+#include "impl/checkpoint/folder.hpp"
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/step/executor.hpp"
-#include "spec/record/goodput.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 
@@ -58,14 +58,40 @@ void RunLog::begin(RunStart start, const std::string& directory) {
   directory_ = directory;
 }
 
+/// Earlier starts of the run.
+void RunLog::read_what_is_there(const std::string& record) {
+  goodput_.emplace();
+  Tolerance tolerance{.places = checkpoint::places_in_record(directory_), .damage = {}};
+  std::ifstream file(record, std::ios::binary);
+  const bool nothing = !file || file.peek() == std::ifstream::traits_type::eof();
+  if (nothing && tolerance.places.empty()) return;
+  try {
+    for_each_event(
+        file, record, [&](const Event& event) { goodput_->add(event); }, &tolerance);
+  } catch (const UserError& error) {
+    tolerance.damage.note(error.what());
+  }
+  damage_ = tolerance.damage.sentences();
+  if (!damage_.empty()) goodput_.reset();
+}
+
 void RunLog::open(std::int64_t log_every, bool tensorboard) {
+  read_what_is_there(directory_ + "/run.jsonl");
   writer_.emplace(directory_ + "/run.jsonl");
   if (tensorboard) curves_.emplace(directory_);
   console_.emplace(std::cout, std::cerr, logs::detect_terminal(), log_every);
 }
 
+/// Steps of this start are not done again in it.
+void RunLog::count(const Event& event) {
+  if (!goodput_) return;
+  goodput_->add(event);
+  if (std::holds_alternative<Step>(event) || std::holds_alternative<SkippedStep>(event)) goodput_->settle();
+}
+
 void RunLog::say(const Event& event, bool aloud) {
   const std::scoped_lock lock(telling_);
+  if (writer_) count(event);
   // A step may still end after a rank was lost: the record ends with why.
   if (writer_ && !loss_recorded_) writer_->write(event);
   if (console_ && aloud) console_->show(event);
@@ -73,7 +99,7 @@ void RunLog::say(const Event& event, bool aloud) {
     if (const auto lost = curves_->write(event))
       say(Warning{.step = {}, .code = "tensorboard", .text = *lost});
   if (!writer_ || record_waits_) return;
-  const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string());
+  const auto waits = record_waits_warning(writer_->waiting(), writer_->path().string(), writer_->reason());
   record_waits_ = waits.has_value();  // before it is said, which comes here again
   warn(waits);
 }
@@ -120,15 +146,14 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
           .run_goodput = {}};
 }
 
-/// With the record of this start and those before it; nothing where it cannot be read.
-std::optional<RunGoodput> RunLog::goodput_of_all_starts(const RunEnd& end) {
+std::string RunLog::place_on_disk() {
+  const std::scoped_lock lock(telling_);
   try {
-    writer_->sync();
-    std::vector<Event> events = read_events(writer_->path().string());
-    events.emplace_back(end);
-    return run_goodput(events);
+    if (!writer_) return "";
+    writer_->sync(/*times=*/1);
+    return writer_->place();
   } catch (const UserError&) {
-    return {};
+    return "";  // it is tried again with every line, and at the end
   }
 }
 
@@ -142,7 +167,11 @@ int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string
   }
   warn(final_loss_warning(event, start_));
   warn(exploded_norm_warning(last_steps_, norms_));
-  if (writer_) event.run_goodput = goodput_of_all_starts(event);
+  if (writer_ && goodput_) {
+    GoodputOfStarts with_this = *goodput_;
+    with_this.add(event);
+    event.run_goodput = with_this.sum();
+  }
   say(event);
   if (writer_) writer_->sync();
   return static_cast<int>(code);

@@ -15,6 +15,7 @@
 #include "impl/run/warnings.hpp"
 #include "spec/error.hpp"
 #include "spec/record/event.hpp"
+#include "spec/record/goodput.hpp"
 
 namespace assay::impl::run {
 
@@ -23,12 +24,18 @@ class RunLog {
  public:
   /// What every later event rests on. `directory`: the folder that is really written to.
   void begin(spec::record::RunStart start, const std::string& directory);
-  /// On rank 0, which writes: the other ranks count what they are told. `tensorboard`: curves are written to
-  /// the folder, too. Errors: UserError of RecordWriter and EventWriter.
+  /// On rank 0, which writes: the other ranks count what they are told. A record that is there already is
+  /// read, and gone on with. `tensorboard`: curves are written to the folder, too. Errors: UserError of
+  /// RecordWriter and EventWriter.
   void open(std::int64_t log_every, bool tensorboard = false);
   bool opened() const { return writer_.has_value(); }
 
   const spec::record::RunStart& start() const { return start_; }
+  /// What of the record that was there already is damaged.
+  const std::vector<std::string>& damage() const { return damage_; }
+  /// Has all that was said put on the disk; returns where the record stands then, the hash of its last line.
+  /// Empty on other ranks, and where the disk does not take it.
+  std::string place_on_disk();
 
   /// Records and, unless not `aloud`, prints, where this rank writes. Errors: UserError(io).
   void say(const spec::record::Event& event, bool aloud = true);
@@ -49,7 +56,8 @@ class RunLog {
   void record_lost_rank(const std::string& text);
 
  private:
-  std::optional<spec::record::RunGoodput> goodput_of_all_starts(const spec::record::RunEnd& end);
+  void read_what_is_there(const std::string& record);
+  void count(const spec::record::Event& event);
   spec::record::RunEnd end_now(spec::record::EndReason reason, ExitCode code,
                                const std::optional<std::string>& message) const;
 
@@ -64,6 +72,8 @@ class RunLog {
   double seconds_ = 0, data_wait_ = 0;
   NormHistory norms_;
   RunClock clock_;
+  std::optional<spec::record::GoodputOfStarts> goodput_;  ///< nothing: earlier starts cannot be read
+  std::vector<std::string> damage_;
   bool record_waits_ = false, loss_recorded_ = false;
 };
 

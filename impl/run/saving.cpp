@@ -68,6 +68,7 @@ void Saving::take_memory(const ParameterBuffers& buffers, std::int64_t free) {
 
 void Saving::tell(const checkpoint::Saved& saved, const spec::record::Checkpoint& event) {
   failed_in_a_row_ = 0;
+  saved_ = event.step;
   if (groups_.all().rank() != 0) return;
   say_(event);
   for (const std::string& gone : saved.made_room)
@@ -166,6 +167,7 @@ void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& s
   Communicator& all = groups_.all();
   const auto until = std::chrono::steady_clock::now() + patience_;
   const int before = stop.received();
+  gave_up_ = true;  // until it is saved
   if (beside_) wait_for_it();
   bool told = false;
   while (const auto failed = failure(buffers, state)) {
@@ -177,10 +179,11 @@ void Saving::at_last(const ParameterBuffers& buffers, const checkpoint::State& s
                    .code = "not_saved",
                    .text = *failed + "; tried again for " +
                            spec::duration(std::chrono::duration<double>(patience_).count()) +
-                           ": free space now, or press Ctrl-C to give up"});
+                           "; press Ctrl-C to give up"});
     std::this_thread::sleep_for(
         std::min<std::chrono::milliseconds>(patience_, std::chrono::milliseconds(500)));
   }
+  gave_up_ = false;
 }
 
 std::string Saving::way_out(const checkpoint::State& state) const {
@@ -188,11 +191,12 @@ std::string Saving::way_out(const checkpoint::State& state) const {
       checkpoint::committed_checkpoints(std::filesystem::path(config_.directory) / "checkpoints");
   const std::string step = std::to_string(state.step);
   if (kept.empty())
-    return "step " + step + " is not saved and no earlier checkpoint is there: free space and train anew";
+    return "step " + step +
+           " is not saved and no earlier checkpoint is there: train anew once that is mended";
   if (kept.back().step == state.step)
     return "step " + step + " itself is saved in " + kept.back().path.string();
   return "step " + step + " is not saved, " + kept.back().path.string() +
-         " is intact: free space, then `assay resume " + spec::shell_word(config_.directory) + "`";
+         " is intact: once that is mended, `assay resume " + spec::shell_word(config_.directory) + "`";
 }
 
 }  // namespace assay::impl::run

@@ -57,6 +57,11 @@ class Saving {
   /// error that all its ranks know of, so that what is good is not lost. Errors: as between_steps.
   void finish() { wait_for_it(); }
 
+  /// The step of the last checkpoint of this start; the same on all ranks.
+  std::optional<std::int64_t> saved() const { return saved_; }
+  /// Whether at_last was called, and did not save.
+  bool gave_up() const { return gave_up_; }
+
   /// The save that the end of the run rests on, once one that is under way has ended. Where the disk does not
   /// take it, it is tried again until it does, until the patience is over, or until a signal comes that had
   /// not come before. Errors: AgreedError(io) that says what is lost, what is not, and how to go on;
@@ -89,6 +94,8 @@ class Saving {
   std::unique_ptr<SaveUnderWay> beside_;
   std::int64_t steps_until_made_up_ = 0;  ///< of a save that failed; 0: none
   std::int64_t failed_in_a_row_ = 0;
+  std::optional<std::int64_t> saved_;
+  bool gave_up_ = false;
 };
 
 }  // namespace assay::impl::run

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -10,7 +11,6 @@
 #include <iostream>
 #include <optional>
 #include <thread>
-#include <type_traits>
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
@@ -32,6 +32,7 @@
 #include "impl/run/start/start.hpp"
 #include "impl/run/step_event.hpp"
 #include "impl/run/stop_signal.hpp"
+#include "impl/run/survivors.hpp"
 #include "impl/run/trainer.hpp"
 #include "impl/run/warnings.hpp"
 #include "spec/config/dump.hpp"
@@ -91,6 +92,7 @@ class Run {
       return train_steps(stop);
     } catch (const std::exception& error) {
       await_verdict_on(error);
+      save_what_is_intact(error, stop);
       const auto memory = out_of_memory(error, start_.batch, device_, [&] {
         return divisions_with_less(start_.plan, config_, start_.model, start_.memory);
       });
@@ -124,7 +126,12 @@ class Run {
   void record_what_the_watch_sees() {
     if (!watch_) return;
     WatchRecord record;
-    record.advice = [directory = config_.directory] { return way_to_go_on(directory); };
+    record.save = [this](int lost) {
+      if (const Survivors* left = survivors_.load()) saved_without_ = left->save(lost, first_step_);
+    };
+    record.advice = [this, directory = config_.directory] {
+      return (saved_without_.empty() ? "" : saved_without_ + "; ") + way_to_go_on(directory);
+    };
     record.loss = [this](const std::string& text) { log_.record_lost_rank(text); };
     if (log_.opened())
       record.slow = [this](const std::string& text, bool aloud) {
@@ -138,6 +145,7 @@ class Run {
       if (text) log_.say(Warning{.step = {}, .code = code, .text = *text});
     };
     log_.say(log_.start());
+    for (const std::string& damage : log_.damage()) warn("record_damaged", damage);
     for (const std::string& note : start_.notes) warn("changed_files", note);
     warn("model_options", options_text(start_.without_effect));
     warn("gpu", start_.device.notice);
@@ -158,7 +166,8 @@ class Run {
     trainer_.emplace(start_.numerics.config, start_.model, start_.batch, device_, start_.source,
                      communicator_, &*loads_);
     trainer_->report_to(row_);
-    Saving saving(config_, trainer_->groups(), [this](const Event& event) { log_.say(event); });
+    Saving& saving = saving_.emplace(config_, trainer_->groups(),
+                                     [this](const Event& event) { alone([&] { log_.say(event); }); });
     saving.on_piece([this] { row_.tick(); });
     saving.take_memory(trainer_->buffers());
     if (start_.resume) {
@@ -171,25 +180,28 @@ class Run {
       trainer_->start_after(0);
     }
     first_step_ = trainer_->steps_done();
+    if (watch_)
+      survivors_ = &together_.emplace(
+          trainer_->groups(), trainer_->unsettled_buffers(), trainer_->mark(),
+          [this, start = state()](const WholeState& whole) { return target_of(start, whole); });
     saved_at_ = std::chrono::steady_clock::now();
     profiling_.emplace(config_.profile, config_.directory, static_cast<int>(communicator_.rank()), device_);
     bool save_at_end = config_.checkpoint_at_end;
     if (validation_owed_) validate(stop);
     while (trainer_->steps_done() < config_.steps) {
       log_.enter(RunPart::steps);
-      const std::optional<StepReport> report = step_of(saving, stop);
+      const std::optional<StepReport> report = step_of(stop);
       log_.enter(RunPart::other);
       if (!report) {
-        say_profile(profiling_->finish());
+        alone([&] { say_profile(profiling_->finish()); });
         timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+        agree_on_errors();
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
-      keep(*report);
-      say_profile(std::exchange(profile_, {}));
+      alone([&] { keep(*report); });
+      alone([&] { say_profile(std::exchange(profile_, {})); });
       const std::int64_t done = trainer_->steps_done();
-      const bool lowest =
-          validation_is_due(done) && keeping_state(saving, stop, [&] { return validate(stop); });
-      const bool best = lowest && config_.keep_best;
+      const bool best = validation_is_due(done) && validate(stop) && config_.keep_best;
       const bool save_is_due =
           report->save || (config_.checkpoint_every > 0 && done % config_.checkpoint_every == 0);
       const bool made_up_for = saving.active() && look_after(saving);
@@ -202,7 +214,7 @@ class Run {
         saved_at_ = std::chrono::steady_clock::now();
       }
     }
-    say_profile(profiling_->finish());
+    alone([&] { say_profile(profiling_->finish()); });
     timed_save([&] {
       if (!save_at_end) {
         saving.finish();
@@ -210,6 +222,7 @@ class Run {
       }
       if (save_at_end) saving.at_last(trainer_->buffers(), state(), stop);
     });
+    agree_on_errors();
     if (validation_stopped_)
       return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop before the last validation");
     row_.enter(Doing::ending);
@@ -288,7 +301,7 @@ class Run {
     event.lowest = !lowest_loss_ ? std::isfinite(event.loss) : event.loss < *lowest_loss_;
     if (event.lowest) lowest_loss_ = event.loss;
     event.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    log_.say(event);
+    alone([&] { log_.say(event); });
     log_.enter(RunPart::other);
     validated_ = std::move(event);
     return validated_->lowest;
@@ -313,31 +326,31 @@ class Run {
     return config_.checkpoint_minutes > 0 && since.count() >= config_.checkpoint_minutes;
   }
 
-  /// A step. A stop that was asked for during the start waits until the first one is done.
-  std::optional<StepReport> step_of(Saving& saving, const StopSignal& stop) {
-    return keeping_state(saving, stop, [&] {
-      const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
-      const std::int64_t number = trainer_->steps_done() + 1;
-      profiling_->begin(number);
-      auto report = trainer_->step(stops, clock_asks());
-      if (report) profile_ = profiling_->end(number);
-      return report;
+  /// Work of this rank alone between two steps, as for its record. The others know of an error in it when
+  /// they meet again, before the next step: until then this rank goes on, or they would wait for it.
+  void alone(const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const std::exception&) {
+      if (!failed_) failed_ = std::current_exception();
+    }
+  }
+
+  /// Where no step comes any more. Collective. Errors: AgreedError.
+  void agree_on_errors() {
+    refuse_together(communicator_, [&] {
+      if (failed_) std::rethrow_exception(std::exchange(failed_, {}));
     });
   }
 
-  /// A step or a validation. Where an error ends it on all ranks, a save that is under way is of a good
-  /// state, and is waited for; and where it has changed nothing, the state before it is saved.
-  template <class Work>
-  std::invoke_result_t<Work> keeping_state(Saving& saving, const StopSignal& stop, const Work& work) {
-    try {
-      return work();
-    } catch (const UserError& error) {
-      const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
-      if (on_all) saving.finish();
-      const bool as_before = error.code() == ExitCode::non_finite || error.code() == ExitCode::bad_data;
-      if (on_all && as_before && trainer_->steps_done() > first_step_) save_before_bad_step(saving, stop);
-      throw;
-    }
+  /// A step. A stop that was asked for during the start waits until the first one is done.
+  std::optional<StepReport> step_of(const StopSignal& stop) {
+    const bool stops = stop.received() != 0 && trainer_->steps_done() > first_step_;
+    const std::int64_t number = trainer_->steps_done() + 1;
+    alone([&] { profiling_->begin(number); });
+    auto report = trainer_->step(stops, clock_asks(), std::exchange(failed_, {}));
+    if (report) alone([&] { profile_ = profiling_->end(number); });
+    return report;
   }
 
   void say_profile(const std::optional<Profile>& profile) {
@@ -346,12 +359,21 @@ class Run {
     if (profile) log_.say(*profile);
   }
 
-  /// What keeps it from being saved hides nothing: the error that ended the step is thrown on.
-  void save_before_bad_step(Saving& saving, const StopSignal& stop) {
+  /// Whatever has ended the run on all of its ranks: a save that is under way is of a good state, and waited
+  /// for, and where weights and moments are whole, they are saved. What keeps them from it hides nothing:
+  /// `error` is thrown on.
+  void save_what_is_intact(const std::exception& error, const StopSignal& stop) {
+    const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+    if (!on_all || !saving_ || saving_->gave_up()) return;
     try {
-      timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
-    } catch (const UserError& error) {
-      log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = error.what()});
+      saving_->finish();
+      const auto intact = trainer_->intact_after();
+      if (!intact || *intact <= first_step_ || intact == saving_->saved()) return;
+      timed_save([&] { saving_->at_last(trainer_->buffers(), state(), stop); });
+    } catch (const std::exception& other) {
+      alone([&] {
+        log_.say(Warning{.step = trainer_->steps_done(), .code = "not_saved", .text = other.what()});
+      });
     }
   }
 
@@ -396,7 +418,7 @@ class Run {
     if (pins_) warn_of_algorithms(pins_->keep(config_.directory));
   }
   void warn_of_algorithms(const std::optional<std::string>& text) {
-    if (text) log_.say(Warning{.step = {}, .code = "algorithms", .text = *text});
+    if (text) alone([&] { log_.say(Warning{.step = {}, .code = "algorithms", .text = *text}); });
   }
 
   void say_memory(std::int64_t step) {
@@ -406,19 +428,31 @@ class Run {
     log_.warn(memory_plan_warning(event));
   }
 
-  checkpoint::State state() const {
+  checkpoint::State state() {
+    const std::int64_t step = trainer_->intact_after().value_or(trainer_->steps_done());
     checkpoint::State state{
-        .step = trainer_->steps_done(),
-        .tokens = trainer_->tokens_done(),
+        .step = step,
+        .tokens = trainer_->tokens_at(step),
         .config = spec::dump_toml(spec::with_whole_paths(config_)),
         .derived = spec::derived_settings(config_),
         .data = start_.resume ? files_of_next(start_.identity, *start_.resume) : start_.identity.files,
         .validation = {},
         .model = spec::to_toml(start_.model)};
     state.skipped = trainer_->skipped();
+    state.record = log_.place_on_disk();
     if (validated_ && validated_->step == state.step && std::isfinite(validated_->loss))
       state.validation = {.loss = validated_->loss, .set = validated_->set_hash};
     return state;
+  }
+
+  /// What the ranks that are left save; `start`: the state that this start began with.
+  Survivors::Target target_of(checkpoint::State start, const WholeState& whole) const {
+    start.step = whole.step, start.skipped = whole.skipped;
+    start.tokens = trainer_->tokens_at(whole.step);
+    start.record.clear(), start.validation.reset();
+    return {.directory = config_.directory,
+            .state = std::move(start),
+            .keep = {config_.checkpoint_keep, config_.keep_best}};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -488,6 +522,11 @@ class Run {
   std::optional<PinnedAlgorithms> pins_;  ///< on a GPU, where the run gives the same bits again
   std::optional<ExpertLoads> loads_;
   std::optional<Trainer> trainer_;
+  std::optional<Saving> saving_;
+  std::optional<Survivors> together_;
+  std::atomic<const Survivors*> survivors_ = nullptr;  ///< once the state is loaded
+  std::string saved_without_;  ///< a lost rank, by the watch's thread: what became of it
+  std::exception_ptr failed_;  ///< of this rank alone, until the others know
   std::optional<Profiling> profiling_;
   std::optional<Profile> profile_;                  ///< that was not told yet
   double waited_for_save_ = 0;                      ///< by the step that comes next [s]

@@ -100,6 +100,8 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       loads_(loads) {
   if (loads_) model_.on_arrival([this](std::int64_t layer, double load) { loads_->arrived(layer, load); });
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
+  if (communicator_.size() > 1) mark_.emplace(device);
+  executor_.on_update([this](bool ended) { state_is(ended ? std::optional(step_ + 1) : std::nullopt); });
   if (config.cuda_graph && !not_captured_)
     executor_.capture_with(make_cuda_graphs(device));  // whose memory is a pool of its own
   else if (device.is_cuda())
@@ -138,6 +140,7 @@ spec::record::WeightsFrom Trainer::import_weights(const std::string& folder) {
 
 checkpoint::State Trainer::load(const std::string& path) {
   executor_.forget_captured();  // which would go on with twins of the weights before
+  state_is({});
   checkpoint::State state = checkpoint::load(path, buffers_, groups_);
   parameters_->weights_changed();
   model_.weights_changed();
@@ -158,11 +161,17 @@ std::vector<std::string> Trainer::new_notices() {
 void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
   step_ = steps_done;
   skipped_ = skipped;
+  state_is(step_);
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
       std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.data().rank(), step_),
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
+}
+
+void Trainer::state_is(const std::optional<std::int64_t>& steps) {
+  intact_ = steps;
+  if (mark_) mark_->is(steps ? std::optional(WholeState{.step = *steps, .skipped = skipped_}) : std::nullopt);
 }
 
 /// Of the micro-batches of a step; what it runs is counted anew where their number changes.
@@ -178,16 +187,16 @@ std::int64_t Trainer::tokens_before(std::int64_t step) const {
   return (Count(spec::sequences_before(order_.batch(), step)) * config_.sequence_length).to_int64();
 }
 
-std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested) {
+std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested, std::exception_ptr failed) {
   if (row_) row_->begin_step(step_ + 1);
   clock_.restart();
   clock_.enter(Phase::data_wait);
-  Asked asked{.stop = stop_requested, .save = save_requested};
+  Asked asked{.stop = stop_requested, .save = save_requested, .failed = std::move(failed)};
   data::StepBatches batches;
   try {
-    batches = loader_->next();
-  } catch (const UserError&) {
-    asked.unread = std::current_exception();  // the other ranks would wait for this one
+    if (!asked.failed) batches = loader_->next();
+  } catch (const std::exception&) {
+    asked.failed = std::current_exception();  // the other ranks would wait for this one
   }
   const std::int64_t tokens = tokens_before(step_ + 1) - tokens_before(step_);
   StepInput input{.step = step_,
@@ -196,7 +205,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
                   .micro_batches = {},
                   .tokens = static_cast<double>(tokens),
                   .skipped = skipped_};
-  if (!asked.unread) input.micro_batches = staging_->take(batches);
+  if (!asked.failed) input.micro_batches = staging_->take(batches);
   clock_.enter(Phase::reduce);
   const auto agreed = agree(batches, asked);
   if (!agreed) return std::nullopt;
@@ -232,7 +241,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   report.phases = clock_.seconds();
   for (double seconds : report.phases) report.seconds += seconds;
   if (row_) row_->end_step(report.seconds);
-  ++step_;
+  state_is(++step_);
   return report;
 }
 
@@ -266,6 +275,7 @@ void Trainer::run_or_skip(const StepInput& input, StepReport& report) {
     report.result = run_and_count(input);
     report.executed_flops = executed_flops_.value();
   } catch (const NonFiniteError& error) {
+    state_is(step_);  // the update changed nothing
     if (config_.on_non_finite == spec::OnNonFinite::stop) throw;
     if (skipped_ >= config_.max_skipped)
       throw NonFiniteError(std::string(error.what()) + "; train.max_skipped = " +
@@ -296,11 +306,11 @@ std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, 
   number[2] = cut;
   number[3] = cut * cut;
   number[4] = asked.save && communicator_.rank() == 0 ? 1 : 0;
-  number[5] = asked.unread ? 1 : 0;
+  number[5] = asked.failed ? 1 : 0;
   communicator_.all_reduce_sum(agreed);
   if (number[5] > 0)
     refuse_together(communicator_, [&] {
-      if (asked.unread) std::rethrow_exception(asked.unread);
+      if (asked.failed) std::rethrow_exception(asked.failed);
     });
   if (!spec::data::all_the_same(number[2], number[3], communicator_.size())) {
     std::string hashes;
@@ -323,6 +333,7 @@ std::string Trainer::compare_copies() {
   clock_.enter(Phase::other);
   const ReplicaCheck check = compare_replicas(buffers(), groups_);
   if (check.odd.empty()) return check.hash;
+  state_is({});
   throw AgreedError(ExitCode::bug,
                     "after step " + std::to_string(step_ + 1) + " the weights of " + check.odd +
                         " are not the same bits as the other ranks' (parallel.check_replicas_every): memory "

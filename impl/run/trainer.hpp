@@ -12,6 +12,7 @@
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/make_parameters.hpp"
 #include "impl/run/expert_loads.hpp"
+#include "impl/run/state_mark.hpp"
 #include "impl/run/validation.hpp"
 #include "impl/step/device_staging.hpp"
 #include "impl/step/executor.hpp"
@@ -69,10 +70,19 @@ class Trainer {
   void start_after(std::int64_t steps_done, std::int64_t skipped = 0);
   /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
   /// nothing, and nothing is trained: weights and `steps_done` are those of the step before.
-  /// `save_requested`: rank 0's alone counts, and is told to all. Errors, after which all is as before the
-  /// step: NonFiniteError, but for steps that may be skipped (train.on_non_finite); those of the data, on all
-  /// ranks. AgreedError when ranks have drifted apart.
-  std::optional<StepReport> step(bool stop_requested, bool save_requested = false);
+  /// `save_requested`: rank 0's alone counts, and is told to all. `failed`: an error of this rank alone since
+  /// the last step; it ends the step on all ranks. Errors, after which all is as before the step:
+  /// NonFiniteError, but for steps that may be skipped (train.on_non_finite); those of the data and `failed`,
+  /// on all ranks. AgreedError when ranks have drifted apart.
+  std::optional<StepReport> step(bool stop_requested, bool save_requested = false,
+                                 std::exception_ptr failed = {});
+  /// The steps that weights and moments have come to, whatever error has ended the last one; nothing after
+  /// one inside of an update, while a checkpoint is read, and where copies are not the same bits.
+  std::optional<std::int64_t> intact_after() const { return intact_; }
+  /// The same for other threads, of several ranks.
+  const StateMark& mark() const { return *mark_; }
+  /// As they are, also in the middle of a step.
+  const ParameterBuffers& unsettled_buffers() const { return buffers_; }
   /// Steps of the run that were not finite and changed nothing.
   std::int64_t skipped() const { return skipped_; }
 
@@ -96,14 +106,15 @@ class Trainer {
   /// What became of compute.cuda_graph since the last call, one line each.
   std::vector<std::string> new_notices();
   std::int64_t steps_done() const { return step_; }
-  /// Of all ranks, in the steps that are done.
   std::int64_t tokens_done() const { return tokens_before(step_); }
+  /// Tokens of all ranks in the first `steps` steps.
+  std::int64_t tokens_at(std::int64_t steps) const { return tokens_before(steps); }
 
  private:
   /// What ranks tell each other before a step.
   struct Asked {
     bool stop = false, save = false;
-    std::exception_ptr unread = {};  ///< why this rank has no batches
+    std::exception_ptr failed = {};  ///< why this rank cannot go on: it has no batches, for one
   };
   struct Agreed {
     std::int64_t valid_tokens = 0;                    ///< of all ranks
@@ -111,8 +122,10 @@ class Trainer {
     bool save = false;                                ///< rank 0 asks for it
   };
   /// Nothing when a rank was asked to stop. Errors: AgreedError when ranks are to train on different samples,
-  /// or one has none.
+  /// or one cannot go on.
   std::optional<Agreed> agree(const data::StepBatches& batches, const Asked& asked);
+  /// Weights and moments are those after so many steps; nothing: they change from here on.
+  void state_is(const std::optional<std::int64_t>& steps);
   void act_on(std::int64_t micro_batches);
   void reserve_memory(const spec::memory::Plan& plan);
   std::int64_t tokens_before(std::int64_t step) const;
@@ -146,6 +159,8 @@ class Trainer {
   std::unique_ptr<DeviceStaging> staging_;
   std::unique_ptr<data::Loader> loader_;  ///< its thread fills staging_
   std::int64_t step_ = 0, skipped_ = 0;
+  std::optional<std::int64_t> intact_;
+  std::optional<StateMark> mark_;            ///< of several ranks
   std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
   Row* row_ = nullptr;
   ExpertLoads* const loads_;

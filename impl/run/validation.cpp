@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <exception>
 #include <numbers>
 
 #include "impl/comm/refusal.hpp"

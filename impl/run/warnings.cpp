@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "impl/machine/numa.hpp"
 #include "impl/run/trainer.hpp"
@@ -111,12 +112,12 @@ std::optional<Warning> numa_warning(const spec::record::RunStart& start) {
               node + " --membind=" + node};
 }
 
-std::optional<Warning> record_waits_warning(std::size_t waiting, const std::string& path) {
+std::optional<Warning> record_waits_warning(std::size_t waiting, const std::string& path, int reason) {
   if (waiting == 0) return {};
-  return Warning{
-      .step = {},
-      .code = "record_waits",
-      .text = path + ": the disk is full; the record is kept in memory and written once it has room"};
+  return Warning{.step = {},
+                 .code = "record_waits",
+                 .text = path + ": " + std::strerror(reason) +
+                         "; the record is kept in memory and written once the disk takes it"};
 }
 
 void NormHistory::add(double norm) {

@@ -32,8 +32,9 @@ std::optional<spec::record::Warning> above_peak_warning(const spec::record::Step
 /// rank of `start`, and how many there are.
 std::optional<spec::record::Warning> numa_warning(const spec::record::RunStart& start);
 
-/// `waiting` bytes of the record at `path` were not taken by a full disk.
-std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path);
+/// `waiting` bytes of the record at `path` were not taken by its disk, for that `reason` (errno).
+std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path,
+                                                          int reason);
 
 /// How often gradient norms of which size were seen: it stays as large as it is, however long a run.
 class NormHistory {

@@ -292,11 +292,13 @@ at::Tensor Executor::sum_of_squares() {
 }
 
 void Executor::update() {
+  changes_(false);
   clock_.enter(Phase::update);
   if (captured_)
     replay_part(StepPart::update);
   else
     work_update();
+  changes_(true);
   parameters_.weights_changed();
   if (groups_.all().size() > 1) model_.weights_changed();
 }

@@ -95,6 +95,8 @@ class Executor {
   /// another number of slots (spec/memory/document_slots.hpp) than those captured, until it is captured
   /// anew, a few times.
   void capture_with(std::unique_ptr<StepCapture> capture);
+  /// Called on the host before an update is begun, and behind it: with a GPU, once it was given the work.
+  void on_update(std::function<void(bool ended)> changes) { changes_ = std::move(changes); }
   /// Drops what is captured, and its memory, until the next step: for other work on this device.
   void forget_captured();
   /// What became of capture since the last call, one line each.
@@ -156,6 +158,7 @@ class Executor {
   at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;
 
+  std::function<void(bool ended)> changes_ = [](bool) {};
   std::unique_ptr<StepCapture> capture_;  ///< null: nothing is captured
   bool captured_ = false, refused_ = false;
   int steps_before_ = 0;               ///< that ran since the capture came

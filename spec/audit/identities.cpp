@@ -74,6 +74,13 @@ constexpr IdentityRow identity_rows[] = {
       "judged behind a line that could not be read.",
       Unit::seconds},
      "goodput of all starts"},
+    {{"chain", "lines of a record that are not as they were written, by the hash at the end of each: none",
+      "spec/record/record.md, \"Chain\": the hash is of the line and of the line before. The line that is "
+      "told "
+      "was changed after it was written, or lines before it were changed, taken out or put in; of a piece of "
+      "a record the first line is told. A last line that was cut off is none.",
+      Unit::none},
+     "hashes of lines of our own record"},
 };
 static_assert(std::size(identity_rows) == static_cast<std::size_t>(Identity::count_));
 
@@ -137,6 +144,12 @@ void Identities::hold_sum(Identity identity, double printed, std::initializer_li
   hold(identity, printed, rounding_of(sum, scale, 2 * static_cast<double>(terms.size())), why);
 }
 
+void Identities::linked(bool right, std::int64_t line, std::vector<HeldIdentity>& held) {
+  held_ = &held, line_ = line;
+  hold(Identity::chain, right ? 0 : 1, exact_interval(0),
+       "the line is not as it was written, or lines before it are not: a file was changed, or is damaged");
+}
+
 void Identities::see(const record::Event& event, std::int64_t line, std::vector<HeldIdentity>& held) {
   held_ = &held, line_ = line;
   const auto* start = std::get_if<record::RunStart>(&event);
@@ -147,7 +160,7 @@ void Identities::see(const record::Event& event, std::int64_t line, std::vector<
   if (start)
     before_end_.reset();
   else if ((one || skipped || run_end) && before_end_)
-    held = *std::exchange(before_end_, std::nullopt);
+    take_back_end(held);
   if (run_end) before_end_ = held;
   all_starts_.add(event);
   if (start) begin(*start);
@@ -165,6 +178,14 @@ void Identities::see(const record::Event& event, std::int64_t line, std::vector<
     last_step_ = skipped->step;
   }
   if (run_end) end(*run_end);
+}
+
+/// What the last end said counts no more. Its line and those since then are what they are.
+void Identities::take_back_end(std::vector<HeldIdentity>& held) {
+  before_end_->resize(held.size());
+  constexpr auto chain = static_cast<std::size_t>(Identity::chain);
+  if (!held.empty()) (*before_end_)[chain] = held[chain];
+  held = *std::exchange(before_end_, std::nullopt);
 }
 
 void Identities::begin(const record::RunStart& start) {

@@ -33,6 +33,7 @@ enum class Identity {
   ends,
   goodput,
   run_goodput,
+  chain,
   count_
 };
 
@@ -46,6 +47,8 @@ class Identities {
  public:
   /// Holds what `event`, of that line, says; `held` takes what comes of it, by Identity.
   void see(const record::Event& event, std::int64_t line, std::vector<HeldIdentity>& held);
+  /// A line that has a hash, or whose record has them, does or does not follow from the line before it.
+  void linked(bool right, std::int64_t line, std::vector<HeldIdentity>& held);
   /// A line could not be read. It may have been a start, with other settings and clocks: nothing is held
   /// before the next one.
   void lost() { starts_ = 0, goodput_known_ = false; }
@@ -63,6 +66,7 @@ class Identities {
     std::optional<double> first_began;  ///< at the earliest [s since the trainer's first instruction]
   };
 
+  void take_back_end(std::vector<HeldIdentity>& held);
   void begin(const record::RunStart& start);
   void validation(const record::Validation& validation);
   void step(const record::Step& step);

@@ -33,14 +33,24 @@ void GoodputOfStarts::add(const Event& event) {
   if (const auto* end = std::get_if<RunEnd>(&event)) starts_.back().goodput = end->goodput;
 }
 
+void GoodputOfStarts::Times::add(const DoneStep& step) {
+  (step.redone ? redone : step.skipped ? skipped : productive) += step.seconds;
+  data_wait += step.data_wait, saves += step.saves;
+}
+
+void GoodputOfStarts::settle() {
+  for (Start& start : starts_) {
+    for (const DoneStep& each : start.steps) start.settled.add(each);
+    start.steps.clear();
+  }
+}
+
 RunGoodput GoodputOfStarts::sum() const {
   RunGoodput sum;
   for (const Start& start : starts_) {
-    double skipped = 0, redone = 0, productive = 0, data_wait = 0, saves = 0;
-    for (const DoneStep& each : start.steps) {
-      (each.redone ? redone : each.skipped ? skipped : productive) += each.seconds;
-      data_wait += each.data_wait, saves += each.saves;
-    }
+    Times times = start.settled;
+    for (const DoneStep& each : start.steps) times.add(each);
+    auto& [skipped, redone, productive, data_wait, saves] = times;
     ++sum.starts;
     if (const auto& known = start.goodput) {
       // Clocks of steps and of the run are read at different moments.

@@ -16,6 +16,8 @@ namespace assay::spec::record {
 class GoodputOfStarts {
  public:
   void add(const Event& event);
+  /// No step so far will be done again: what all of them came to is kept, and not each.
+  void settle();
   RunGoodput sum() const;
 
  private:
@@ -24,7 +26,13 @@ class GoodputOfStarts {
     double seconds = 0, data_wait = 0, saves = 0;  ///< `seconds`: without the others
     bool skipped = false, redone = false;
   };
+  /// What steps came to [s].
+  struct Times {
+    double skipped = 0, redone = 0, productive = 0, data_wait = 0, saves = 0;
+    void add(const DoneStep& step);
+  };
   struct Start {
+    Times settled;
     std::vector<DoneStep> steps;
     std::optional<Goodput> goodput;
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -97,10 +98,11 @@ struct Reader {
   }
   static void read(Item item, T& object) { members(item, object); }
 
-  /// Reads every field of `object`; `ignored` is a member that is not one of them ("event" of the outermost).
+  /// Reads every field of `object`; `ignored`: members that are none of them.
   template <class T>
-  static void members(Item item, T& object, const std::string& ignored = "") {
-    std::size_t used = ignored.empty() ? 0 : 1;
+  static void members(Item item, T& object, std::vector<std::string> ignored = {}) {
+    std::size_t used = 0;
+    for (const std::string& name : ignored) used += item.find(name) ? 1 : 0;
     fields(object, [&](const char* name, auto& member) {
       if (const auto found = item.find(name)) {
         ++used;
@@ -110,9 +112,8 @@ struct Reader {
       }
     });
     if (used == item.size()) return;
-    std::vector<std::string> known = {ignored};
-    fields(object, [&](const char* name, auto&) { known.emplace_back(name); });
-    refuse_unknown(item, known);
+    fields(object, [&](const char* name, auto&) { ignored.emplace_back(name); });
+    refuse_unknown(item, ignored);
   }
 };
 
@@ -121,7 +122,7 @@ Event read_as(std::size_t index, Item item) {
   if constexpr (I < std::variant_size_v<Event>) {
     if (index != I) return read_as<I + 1>(index, item);
     std::variant_alternative_t<I, Event> event;
-    Reader::members(item, event, "event");
+    Reader::members(item, event, {"event", "chain"});
     return event;
   } else {
     return {};
@@ -137,8 +138,10 @@ std::size_t event_index(Item item) {
   item.refuse("unknown event " + quote(name->text()) + (guess ? "; did you mean \"" + *guess + "\"?" : ""));
 }
 
-Event event_of(document::Node line, const std::string& where) {
-  const document::Tree tree({where}, std::move(line));
+Event event_of(std::string_view line, const std::string& where) {
+  document::Node node;
+  if (const auto fault = read_json(line, node)) document::Source{where}.refuse(*fault);
+  const document::Tree tree({where}, std::move(node));
   const Item item = tree.root();
   if (!item.is(Kind::object)) item.refuse("the line is not a JSON object");
   const std::size_t index = event_index(item);
@@ -155,11 +158,12 @@ Event event_of(document::Node line, const std::string& where) {
 /// text with escapes, no number where one belongs) is left to `event_of`, which says what is wrong with it.
 class AsWritten {
  public:
-  explicit AsWritten(std::string_view line) : at_(line.data()), end_(line.data() + line.size()) {}
+  /// `event`: without the brace that ends it.
+  explicit AsWritten(std::string_view event) : at_(event.data()), end_(event.data() + event.size()) {}
 
   std::optional<Step> step() {
     Step out;
-    if (take("{") && key("event") && take("\"step\"") && members(out, false) && at_ == end_) return out;
+    if (take('{') && key("event") && word("\"step\"") && members(out, false) && at_ == end_) return out;
     return std::nullopt;
   }
 
@@ -167,30 +171,39 @@ class AsWritten {
   void blanks() {
     while (at_ != end_ && *at_ == ' ') ++at_;
   }
-  bool bytes(std::string_view text) {
-    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text)) return false;
-    at_ += text.size();
-    return true;
-  }
-  /// Blanks may follow.
-  bool take(std::string_view text) {
-    if (!bytes(text)) return false;
+  /// Blanks may follow, as behind what comes next.
+  bool take(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
     blanks();
     return true;
   }
+  bool word(std::string_view text) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text)) return false;
+    at_ += text.size();
+    blanks();
+    return true;
+  }
+  /// Looked for at every place where an optional one may stand: the first letter tells most apart.
   bool key(std::string_view name) {
+    const std::size_t length = name.size();
+    if (static_cast<std::size_t>(end_ - at_) < length + 2 || at_[0] != '"' || at_[1] != name[0] ||
+        at_[length + 1] != '"' || std::memcmp(at_ + 1, name.data(), length) != 0)
+      return false;
     const char* const before = at_;
-    if (bytes("\"") && bytes(name) && take("\"") && take(":")) return true;
+    at_ += length + 2;
+    blanks();
+    if (take(':')) return true;
     at_ = before;
     return false;
   }
-  /// The members of an object, its end, but not its begin.
+  /// The members of an object, without its begin and end.
   template <class T>
   bool members(T& object, bool first) {
     bool all = true;
     fields(object, [&](const char* name, auto& member) {
       const char* const before = at_;
-      if (all && (first || take(",")) && key(name)) {
+      if (all && (first || take(',')) && key(name)) {
         first = false;
         all = value(member);
       } else {
@@ -198,7 +211,7 @@ class AsWritten {
         all = all && is_optional<std::remove_cvref_t<decltype(member)>>::value;
       }
     });
-    return all && take("}");
+    return all;
   }
   /// from_chars takes "01", "1." and "inf", which JSON has not.
   template <class Number>
@@ -224,7 +237,7 @@ class AsWritten {
     const char* const begin = ++at_;
     while (at_ != end_ && *at_ != '"' && *at_ != '\\' && *at_ >= ' ' && *at_ <= '~') ++at_;
     out.assign(begin, at_);
-    return take("\"");
+    return take('"');
   }
   template <class T>
   bool value(std::optional<T>& out) {
@@ -232,93 +245,156 @@ class AsWritten {
   }
   template <class T>
   bool value(std::vector<T>& out) {
-    if (!take("[")) return false;
-    if (take("]")) return true;
+    if (!take('[')) return false;
+    if (take(']')) return true;
     do
       if (!value(out.emplace_back())) return false;
-    while (take(","));
-    return take("]");
+    while (take(','));
+    return take(']');
   }
   template <class T>
   requires requires(T& object) {
     fields(object, [](const char*, auto&) {});
   }
-  bool value(T& object) { return take("{") && members(object, true); }
+  bool value(T& object) { return take('{') && members(object, true) && take('}'); }
 
   const char *at_, *end_;
 };
 
 }  // namespace
 
+Event from_json(std::string_view line, const std::string& where) {
+  const LineParts parts = parts_of(line);
+  if (auto step = AsWritten(parts.event).step(); step && line.size() > parts.event.size())
+    return *std::move(step);
+  return event_of(line, where);
+}
+
+std::optional<std::int64_t> step_in(std::string_view line) {
+  constexpr std::string_view begin = "{\"event\":\"step\",\"step\":";
+  if (!line.starts_with(begin)) return std::nullopt;
+  line.remove_prefix(begin.size());
+  std::int64_t number = 0;
+  const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+  const bool ends = stop != line.data() + line.size() && *stop == ',';
+  return error == std::errc() && ends ? std::optional(number) : std::nullopt;
+}
+
 namespace {
 
-/// The next line, held to a length that no event reaches (a start on 10,000 ranks has 1 MB): a file without
-/// line ends must not fill the memory. False at the end.
-bool next_line(std::istream& in, const std::string& where, std::string& line) {
-  constexpr std::size_t longest = 64 << 20;
-  char block[1 << 14];
-  line.clear();
-  for (;;) {
-    in.getline(block, sizeof block);
-    const auto got = static_cast<std::size_t>(in.gcount());
-    if (in.bad()) return false;
-    const bool more = in.fail() && got + 1 == sizeof block;  // the block is full, the line is not over
-    if (!more) {
-      if (in.fail() && line.empty()) return false;
-      line.append(block, in.eof() ? got : got - 1);  // without the line's end
-      return true;
+/// Reads each line, and hands its event to `take`.
+class EventReader {
+ public:
+  EventReader(std::istream& in, const std::string& origin, Tolerance* tolerance)
+      : lines_(in, origin), origin_(origin), tolerance_(tolerance) {}
+
+  /// Where there is a `step`, it takes the numbers of steps whose lines are as this program writes them, and
+  /// these are not read any further.
+  void read(const std::function<void(Event&&)>& take, const std::function<void(std::int64_t)>& step = {}) {
+    while (lines_.next()) {
+      if (!lines_.as_written()) tell_damage();
+      if (tolerance_)
+        std::erase_if(tolerance_->places,
+                      [&](const StatedPlace& place) { return place.hash == parts_of(lines_.text()).hash; });
+      if (const auto number = step && !empty_ && lines_.ended() ? step_in(lines_.text()) : std::nullopt) {
+        step(*number);
+        continue;
+      }
+      auto event = next_event();
+      if (!event) continue;
+      if (std::exchange(empty_, false) && !std::holds_alternative<RunStart>(*event))
+        refuse(lines_.where(), "a record starts with a run_start event, this one with " + event_name(*event));
+      take(*std::move(event));
     }
-    in.clear();
-    line.append(block, got);
-    if (line.size() > longest)
-      refuse(where,
-             "the line is longer than 64 MiB, so this is no record; give a run's folder or its run.jsonl");
+    if (empty_) refuse(origin_, "the record is empty");
+    if (!tolerance_) return;
+    for (const StatedPlace& place : tolerance_->places)
+      tolerance_->damage.note("the line that " + place.by +
+                              " was saved behind is missing: lines were cut out");
   }
-}
+
+ private:
+  /// Nothing for a line that cannot be read, or was cut off.
+  std::optional<Event> next_event() try {
+    return from_json(lines_.text(), lines_.where());
+  } catch (const UserError& error) {
+    const bool chained = lines_.chain().begun();
+    document::Node node;
+    // Without hashes, a last line that is no JSON is taken for one that was cut off.
+    if (!chained && !lines_.ended() && !empty_ && read_json(lines_.text(), node)) return std::nullopt;
+    if (!chained || !tolerance_ || empty_) throw;
+    if (lines_.as_written()) tolerance_->damage.note(error.what());  // otherwise said already
+    return std::nullopt;
+  }
+
+  void tell_damage() try {
+    refuse(lines_.where(),
+           "record_c3: the line is not as it was written, or not behind the line that it was written behind");
+  } catch (const UserError& error) {
+    if (!tolerance_) throw;
+    tolerance_->damage.note(error.what());
+  }
+
+  RecordLines lines_;
+  const std::string origin_;
+  Tolerance* const tolerance_;
+  bool empty_ = true;
+};
 
 }  // namespace
 
-Event from_json(std::string_view line, const std::string& where) {
-  if (auto step = AsWritten(line).step()) return *std::move(step);
-  document::Node node;
-  if (const auto fault = read_json(line, node)) document::Source{where}.refuse(*fault);
-  return event_of(std::move(node), where);
+void for_each_event_and_step(std::istream& in, const std::string& origin,
+                             const std::function<void(Event&&)>& take,
+                             const std::function<void(std::int64_t)>& step, Tolerance& tolerance) {
+  EventReader(in, origin, &tolerance).read(take, step);
 }
 
-std::vector<Event> read_events(std::istream& in, const std::string& origin) {
+void for_each_event(std::istream& in, const std::string& origin, const std::function<void(Event&&)>& take,
+                    Tolerance* tolerance) {
+  EventReader(in, origin, tolerance).read(take);
+}
+
+std::vector<Event> read_events(std::istream& in, const std::string& origin, Tolerance* tolerance) {
   std::vector<Event> events;
-  std::string line;
-  for (std::int64_t number = 1;; ++number) {
-    const std::string where = origin + ":" + std::to_string(number);
-    if (!next_line(in, where, line)) break;
-    if (auto step = AsWritten(line).step(); step && !events.empty()) {
-      events.emplace_back(*std::move(step));
-      continue;
-    }
-    document::Node node;
-    if (const auto fault = read_json(line, node)) {
-      const bool cut_off = in.eof() && !events.empty();
-      if (cut_off) break;
-      document::Source{where}.refuse(*fault);
-    }
-    events.push_back(event_of(std::move(node), where));
-    if (events.size() == 1 && !std::holds_alternative<RunStart>(events[0]))
-      refuse(where, "a record starts with a run_start event, this one with " + event_name(events[0]));
-  }
-  if (in.bad()) throw UserError(ExitCode::io, origin + ": cannot be read to its end; is its disk in order?");
-  if (events.empty()) refuse(origin, "the record is empty");
+  for_each_event(
+      in, origin, [&](Event&& event) { events.push_back(std::move(event)); }, tolerance);
   return events;
 }
 
-std::vector<Event> read_events(const std::string& file_or_folder) {
+std::string record_file(const std::string& file_or_folder) {
   std::error_code unreadable;  // then it cannot be opened either
   const bool folder = std::filesystem::is_directory(file_or_folder, unreadable);
-  const std::string path =
-      folder ? (std::filesystem::path(file_or_folder) / "run.jsonl").string() : file_or_folder;
+  return folder ? (std::filesystem::path(file_or_folder) / "run.jsonl").string() : file_or_folder;
+}
+
+std::vector<Event> starts_and_ends(const std::string& file_or_folder) {
+  const std::string path = record_file(file_or_folder);
+  std::ifstream file(path, std::ios::binary);
+  std::vector<Event> events;
+  constexpr std::size_t farthest = 20;  // `{"event":"run_start"` and blanks
+  try {
+    for (RecordLines lines(file, path); lines.next();) {
+      const bool wanted =
+          std::min(lines.text().find("\"run_start\""), lines.text().find("\"run_end\"")) <= farthest;
+      if (!wanted) continue;
+      try {
+        events.push_back(from_json(lines.text(), lines.where()));
+      } catch (const UserError&) {
+        // Of an earlier version, damaged or cut off.
+      }
+    }
+  } catch (const UserError&) {
+    // The rest is no record.
+  }
+  return events;
+}
+
+std::vector<Event> read_events(const std::string& file_or_folder, Tolerance* tolerance) {
+  const std::string path = record_file(file_or_folder);
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw UserError(ExitCode::io, path + ": cannot open this record; give a run's folder or its run.jsonl");
-  return read_events(file, path);
+  return read_events(file, path, tolerance);
 }
 
 }  // namespace assay::spec::record

@@ -10,56 +10,48 @@
 #include "spec/text/quote.hpp"
 
 namespace assay::spec::record {
-namespace {
 
-struct Assembler {
-  Run run;
-  bool started = false;
+void Assembler::drop_from(std::int64_t first) {
+  while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
+  while (!run.skipped.empty() && run.skipped.back().step >= first) run.skipped.pop_back();
+  // A validation follows its step, before the next one is done.
+  while (!run.validations.empty() && run.validations.back().step >= first) run.validations.pop_back();
+}
 
-  void drop_steps_from(std::int64_t first) {
-    while (!run.steps.empty() && run.steps.back().step >= first) run.steps.pop_back();
-    while (!run.skipped.empty() && run.skipped.back().step >= first) run.skipped.pop_back();
-    // A validation follows its step, before the next one is done.
-    while (!run.validations.empty() && run.validations.back().step >= first) run.validations.pop_back();
-  }
-
-  void operator()(const RunStart& start) {
-    if (std::exchange(started, true)) run.earlier_ends.push_back(run.end);
-    run.start = start;
-    run.end.reset();
-  }
-  void operator()(const Step& step) {
-    drop_steps_from(step.step);
-    run.steps.push_back(step);
-  }
-  void operator()(const SkippedStep& skipped) {
-    drop_steps_from(skipped.step);
-    run.skipped.push_back(skipped);
-  }
-  void operator()(const Warning& warning) { run.warnings.push_back(warning); }
-  void operator()(const Checkpoint& checkpoint) { run.checkpoints.push_back(checkpoint); }
-  void operator()(const ResumeFrom& resume) {
-    drop_steps_from(resume.step + 1);
-    run.resumes.push_back(resume);
-  }
-  void operator()(const WeightsFrom& weights) { run.weights = weights; }
-  void operator()(const Memory& memory) { run.memory = memory; }
-  void operator()(const Validation& validation) {
-    while (!run.validations.empty() && run.validations.back().step >= validation.step)
-      run.validations.pop_back();
-    run.validations.push_back(validation);
-  }
-  void operator()(const Profile& profile) { run.profiles.push_back(profile); }
-  void operator()(const Samples& samples) { run.samples = samples; }
-  void operator()(const RunEnd& end) { run.end = end; }
-};
-
-}  // namespace
+void Assembler::operator()(const RunStart& start) {
+  if (std::exchange(started_, true)) run.earlier_ends.push_back(run.end);
+  run.start = start;
+  run.end.reset();
+}
+void Assembler::operator()(const Step& step) {
+  drop_from(step.step);
+  run.steps.push_back(step);
+}
+void Assembler::operator()(const SkippedStep& skipped) {
+  drop_from(skipped.step);
+  run.skipped.push_back(skipped);
+}
+void Assembler::operator()(const ResumeFrom& resume) {
+  drop_from(resume.step + 1);
+  run.resumes.push_back(resume);
+}
+void Assembler::operator()(const Validation& validation) {
+  while (!run.validations.empty() && run.validations.back().step >= validation.step)
+    run.validations.pop_back();
+  run.validations.push_back(validation);
+}
 
 Run assemble(const std::vector<Event>& events) {
   Assembler assembler;
-  for (const Event& event : events) std::visit(assembler, event);
-  return assembler.run;
+  for (const Event& event : events) assembler.add(event);
+  return std::move(assembler.run);
+}
+
+StepSums sums_of(const Run& run) {
+  if (run.thinned) return run.thinned->sums;
+  StepSums sums;
+  for (const Step& step : run.steps) sums.add(step);
+  return sums;
 }
 
 GlobalBatch global_batch(const RunStart& start) {
@@ -96,9 +88,7 @@ std::optional<Goodput> goodput(const Run& run) {
                                   &Goodput::saves, &Goodput::evaluation, &Goodput::other})
       sum.*part += each.*part;
   }
-  double tokens = 0;
-  for (const Step& step : run.steps) tokens += static_cast<double>(step.tokens);
-  if (sum.seconds > 0) sum.tokens_per_second = tokens / sum.seconds;
+  if (sum.seconds > 0) sum.tokens_per_second = static_cast<double>(sums_of(run).tokens) / sum.seconds;
   return sum;
 }
 

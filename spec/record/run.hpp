@@ -6,12 +6,14 @@
 
 #include "spec/batch/ramp.hpp"
 #include "spec/record/event.hpp"
+#include "spec/record/thin_steps.hpp"
 
 namespace assay::spec::record {
 
 struct Run {
-  RunStart start;           ///< of the last start of the program
-  std::vector<Step> steps;  ///< in order; of a step that was done twice, the later one
+  RunStart start;                            ///< of the last start of the program
+  std::vector<Step> steps;                   ///< in order; of a step that was done twice, the later one
+  std::optional<ThinnedSteps> thinned = {};  ///< where `steps` are some of a long run's (read_run.hpp)
   std::vector<Warning> warnings;
   std::vector<Checkpoint> checkpoints;
   std::vector<ResumeFrom> resumes;
@@ -28,6 +30,35 @@ struct Run {
 /// Domain: `events` starts with a run_start (read_events ensures it). A resume drops the steps after the one
 /// that it resumed from; a step that is not later than its predecessor replaces it and what follows.
 Run assemble(const std::vector<Event>& events);
+
+/// Puts a run together, event by event.
+class Assembler {
+ public:
+  void add(const Event& event) { std::visit(*this, event); }
+  /// Step `first` is done, or done again: nothing that was said of it, or of later ones, counts any more.
+  void drop_from(std::int64_t first);
+  Run run;
+
+  // Of one event; for `add`.
+  void operator()(const RunStart& start);
+  void operator()(const Step& step);
+  void operator()(const SkippedStep& skipped);
+  void operator()(const Warning& warning) { run.warnings.push_back(warning); }
+  void operator()(const Checkpoint& checkpoint) { run.checkpoints.push_back(checkpoint); }
+  void operator()(const ResumeFrom& resume);
+  void operator()(const WeightsFrom& weights) { run.weights = weights; }
+  void operator()(const Memory& memory) { run.memory = memory; }
+  void operator()(const Validation& validation);
+  void operator()(const Profile& profile) { run.profiles.push_back(profile); }
+  void operator()(const Samples& samples) { run.samples = samples; }
+  void operator()(const RunEnd& end) { run.end = end; }
+
+ private:
+  bool started_ = false;
+};
+
+/// What all steps of a run come to.
+StepSums sums_of(const Run& run);
 
 /// The global batch of a start, with its ramp, as its settings say it. Errors: UserError(bad_data).
 GlobalBatch global_batch(const RunStart& start);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "spec/record/read.hpp"
@@ -66,6 +67,61 @@ TEST_F(Resume, NoSettingIsTypedAgainAndTheStepsAreTheSameBits) {
   ASSERT_EQ(after.steps.size(), before.steps.size());
   for (std::size_t i = 0; i < after.steps.size(); ++i)
     EXPECT_EQ(after.steps[i].loss, before.steps[i].loss) << i;
+}
+
+/// A digit of a step, and then the end of the file: the report and a resume say so and go on, the audit
+/// contradicts, and the lines of the new start hold.
+TEST_F(Resume, ADamagedRecordIsToldAndGoneOnWith) {
+  const std::string record = folder("run/run.jsonl");
+  const auto text = [&] {
+    std::ifstream in(record, std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(in), {}};
+  };
+  const std::string whole = text();
+  std::string changed = whole;
+  char& digit = changed[changed.find("\"loss\":", changed.find("\"step\":3")) + 10];
+  digit = digit == '7' ? '8' : '7';
+  const auto line =
+      std::to_string(1 + std::count(whole.begin(), whole.begin() + (&digit - changed.data()), '\n'));
+  const struct {
+    std::string text, told;
+    int audited;
+  } damages[] = {
+      {changed, record + ":" + line + ": record_c3: the line is not as it was written", 1},
+      {whole.substr(0, whole.find("\"step\":6")), "step_00000006 was saved behind is missing", 0},
+  };
+  EXPECT_EQ(tests::assay({"audit", folder("run")}).code, 0);
+  EXPECT_EQ(tests::assay({"report", folder("run")}).messages, "");
+  std::int64_t steps = 6;
+  for (const auto& damage : damages) {
+    std::ofstream(record, std::ios::binary) << damage.text;
+    const auto report = tests::assay({"report", folder("run")});
+    EXPECT_EQ(report.code, 0);
+    EXPECT_NE(report.messages.find(damage.told), std::string::npos) << report.messages;
+    std::ifstream html(folder("run/report.html"));
+    const std::string page{std::istreambuf_iterator<char>(html), {}};
+    EXPECT_LT(page.find("This record is damaged"), page.find("class=\"tile")) << "at the top";
+    const auto audit = tests::assay({"audit", folder("run")});
+    EXPECT_EQ(audit.code, damage.audited) << audit.output;
+    EXPECT_EQ(audit.output.find("the line is not as it was written") != std::string::npos,
+              damage.audited == 1)
+        << audit.output;
+    const auto resumed =
+        tests::assay({"resume", folder("run"), "--change", "train.steps=" + std::to_string(++steps)});
+    EXPECT_EQ(resumed.code, 0) << resumed.messages;
+    EXPECT_NE(resumed.messages.find(damage.told), std::string::npos) << resumed.messages;
+    const std::string after = text();
+    ASSERT_EQ(after.rfind(damage.text.substr(0, damage.text.rfind('\n') + 1), 0), 0u)
+        << "nothing is taken away";
+    const std::size_t start = after.rfind("{\"event\":\"run_start\"");
+    spec::record::Chain chain;
+    chain.go_on_behind(std::string_view(after).substr(0, start - 1).substr(after.rfind('\n', start - 2) + 1));
+    std::istringstream lines(after.substr(start));
+    for (std::string each; std::getline(lines, each);)
+      EXPECT_EQ(chain.follow(each), spec::record::Link::right) << each;
+    std::ofstream(record, std::ios::binary) << whole;
+    fs::remove_all(folder("run/checkpoints/step_0000000" + std::to_string(steps)));
+  }
 }
 
 TEST_F(Resume, ADamagedNewestCheckpointIsToldPassedOverAndPutAside) {

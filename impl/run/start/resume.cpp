@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -48,17 +48,9 @@ checkpoint::NewestWhole named_checkpoint(const std::string& path,
 
 /// Whether the last run in the record of `directory` ended as it was to end.
 bool is_done(const std::string& directory) {
-  std::ifstream record(fs::path(directory) / "run.jsonl");
-  std::string last;  // start or end of a run
-  for (std::string line; std::getline(record, line);)
-    if (std::min(line.find("\"run_start\""), line.find("\"run_end\"")) <= 20) last = line;
-  try {
-    const auto event = spec::record::from_json(last, "");
-    const auto* end = std::get_if<spec::record::RunEnd>(&event);
-    return end && end->reason == spec::record::EndReason::done;
-  } catch (const UserError&) {
-    return false;  // no record, or a torn line
-  }
+  const auto events = spec::record::starts_and_ends((fs::path(directory) / "run.jsonl").string());
+  const auto* end = events.empty() ? nullptr : std::get_if<spec::record::RunEnd>(&events.back());
+  return end && end->reason == spec::record::EndReason::done;
 }
 
 void refuse_later_checkpoints(const std::string& directory, const std::string& from) {

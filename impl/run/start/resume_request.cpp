@@ -1,7 +1,6 @@
 #include "impl/run/start/resume_request.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "impl/checkpoint/folder.hpp"
@@ -103,21 +102,14 @@ Request resume_request(const ResumeWords& words) {
 std::optional<RanksBefore> ranks_before(const std::string& run) {
   fs::path folder = named(run);
   if (is_checkpoint(folder)) folder = folder.parent_path().parent_path();
-  std::ifstream record(folder / "run.jsonl");
   std::optional<RanksBefore> out;
-  for (std::string line; std::getline(record, line);) {
-    if (line.find("\"run_start\"") > 20) continue;  // `{"event":"run_start"` and blanks
-    try {
-      const auto event = spec::record::from_json(line, "");
-      const auto* start = std::get_if<spec::record::RunStart>(&event);
-      if (!start) continue;
-      std::set<std::string> hosts;
-      for (const auto& rank : start->ranks) hosts.insert(rank.host);
-      out = {.ranks = std::max<std::int64_t>(1, std::ssize(start->ranks)),
-             .hosts = std::max<std::int64_t>(1, std::ssize(hosts))};
-    } catch (const UserError&) {
-      continue;  // a torn line
-    }
+  for (const spec::record::Event& event : spec::record::starts_and_ends((folder / "run.jsonl").string())) {
+    const auto* start = std::get_if<spec::record::RunStart>(&event);
+    if (!start) continue;
+    std::set<std::string> hosts;
+    for (const auto& rank : start->ranks) hosts.insert(rank.host);
+    out = {.ranks = std::max<std::int64_t>(1, std::ssize(start->ranks)),
+           .hosts = std::max<std::int64_t>(1, std::ssize(hosts))};
   }
   return out;
 }

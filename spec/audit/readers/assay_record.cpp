@@ -13,6 +13,7 @@
 #include "spec/audit/readers/phase_times.hpp"
 #include "spec/audit/readers/scan.hpp"
 #include "spec/error.hpp"
+#include "spec/record/chain.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 
@@ -102,6 +103,7 @@ bool begins_as(std::string_view text, std::string_view event) {
 class AssayRecord : public LineReader {
  public:
   void read(const Line& line, RecordBuilder& builder) override {
+    hold_chain(line, builder);
     Step step;
     if (shapes_.read(line, step))
       take(line, step, builder);
@@ -117,6 +119,16 @@ class AssayRecord : public LineReader {
   void unread(const Line& line, RecordBuilder& builder) {
     identities_.lost();
     builder.unread(line.text);
+  }
+
+  void hold_chain(const Line& line, RecordBuilder& builder) {
+    // Another program's lines may stand between.
+    const bool ours =
+        line.text.starts_with("{") || line.text.empty() || !record::parts_of(line.text).hash.empty();
+    if (!ours || line.overlong) return;
+    const record::Link link = chain_.follow(line.text, line.complete);
+    if (chain_.begun() && link != record::Link::cut_off)
+      identities_.linked(link == record::Link::right, line.number, builder.identities());
   }
 
   void take(const Line& line, Step& step, RecordBuilder& builder) {
@@ -362,6 +374,7 @@ class AssayRecord : public LineReader {
   GlobalBatch batch_;         ///< of the last start
   std::int64_t sequence_length_ = 0;
   Identities identities_;
+  record::Chain chain_;
   LineShapes shapes_{Notation::json};
   StepSchema schema_;
 };

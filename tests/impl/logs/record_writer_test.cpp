@@ -74,6 +74,33 @@ TEST_F(RecordWriterImpl, AppendingRemovesALineThatWasCutOff) {
   EXPECT_EQ(content(file), whole);
 }
 
+/// However often the writer is ended in the middle of a line: read_events refuses a broken chain.
+TEST_F(RecordWriterImpl, EveryStartGoesOnWithTheChain) {
+  const fs::path file = folder / "run.jsonl";
+  std::string place;
+  for (std::int64_t start = 0; start < 4; ++start) {
+    RecordWriter writer(file);
+    writer.write(tests::example_start());
+    if (start != 2) writer.write(tests::example_step(start));
+    place = writer.place();
+    std::ofstream(file, std::ios::app) << (start % 2 ? "{\"event\":\"step\",\"st" : "");
+  }
+  const auto events = spec::record::read_events(file.string());
+  EXPECT_EQ(events.size(), 7u);
+  const std::string text = content(file), whole = text.substr(0, text.rfind('\n'));
+  EXPECT_TRUE(whole.ends_with("\"chain\":\"" + place + "\"}")) << whole;
+}
+
+/// Long lines are read from their end: a start on many ranks is longer than any block.
+TEST_F(RecordWriterImpl, TheLastLineMayBeLong) {
+  const fs::path file = folder / "run.jsonl";
+  auto start = tests::example_start();
+  start.cpu = std::string(1'000'000, 'c');
+  RecordWriter(file).write(start);
+  RecordWriter(file).write(tests::example_step(1));
+  EXPECT_EQ(spec::record::read_events(file.string()).size(), 2u);
+}
+
 TEST_F(RecordWriterImpl, AppendingStartsARecordThatIsNotThere) {
   RecordWriter(folder / "run.jsonl").write(tests::example_start());
   EXPECT_EQ(spec::record::read_events(folder.string()).size(), 1u);

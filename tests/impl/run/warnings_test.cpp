@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cmath>
 
 #include "tests/support/example_run.hpp"
@@ -103,11 +104,12 @@ TEST(WarningsImpl, AStepFasterThanThePeakAllows) {
 }
 
 TEST(WarningsImpl, ARecordThatWaitsForTheDisk) {
-  EXPECT_EQ(record_waits_warning(0, "a/run.jsonl"), std::nullopt);
-  const auto warning = record_waits_warning(1, "a/run.jsonl");
+  EXPECT_EQ(record_waits_warning(0, "a/run.jsonl", 0), std::nullopt);
+  const auto warning = record_waits_warning(1, "a/run.jsonl", EIO);
   ASSERT_TRUE(warning.has_value());
   EXPECT_EQ(warning->code, "record_waits");
-  EXPECT_EQ(warning->text.rfind("a/run.jsonl: the disk is full", 0), 0u) << warning->text;
+  EXPECT_EQ(warning->text.rfind("a/run.jsonl: Input/output error; the record is kept in memory", 0), 0u)
+      << warning->text;
 }
 
 TEST(WarningsImpl, TheLearningRateBeforeAndAfterALongerSchedule) {

@@ -1,7 +1,8 @@
-// labels: unit
+// labels: unit property
 // What our own record says twice has to agree to the last digits: each number of a true record is changed,
 // and the line of the change is named.
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,9 +16,11 @@
 #include "spec/audit/identities.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/clip_grad_norm.hpp"
+#include "spec/record/chain.hpp"
 #include "spec/record/goodput.hpp"
 #include "spec/record/run.hpp"
 #include "spec/record/write.hpp"
+#include "tests/spec/record/draw_damage.hpp"
 #include "tests/support/example_run.hpp"
 #include "tests/support/read_text.hpp"
 
@@ -215,11 +218,13 @@ std::vector<record::Event> true_record() {
   return events;
 }
 
-RunRecord read_events(const std::vector<record::Event>& events) {
+std::string text_of(const std::vector<record::Event>& events) {
+  record::Chain chain;
   std::string text;
-  for (const record::Event& event : events) text += record::to_json(event) + "\n";
-  return tests::read_text(text);
+  for (const record::Event& event : events) text += chain.line_of(record::to_json(event)) + "\n";
+  return text;
 }
+RunRecord read_events(const std::vector<record::Event>& events) { return tests::read_text(text_of(events)); }
 
 /// The true record that an identity is held to: losses of sources are not on a GPU.
 std::vector<record::Event> true_record_of(std::string_view id) {
@@ -239,8 +244,7 @@ TEST(IdentitiesSpec, EachHoldsOfATrueRecord) {
 
 TEST(IdentitiesSpec, RunsWhoseRecordsWereJoinedAreHeldEachByItself) {
   std::string text;
-  for (int run = 0; run < 2; ++run)
-    for (const record::Event& event : true_record()) text += record::to_json(event) + "\n";
+  for (int run = 0; run < 2; ++run) text += text_of(true_record());
   std::istringstream in(text);
   const std::vector<RunRecord> both = read_logs(in, "both");
   for (const RunRecord& record : both)
@@ -324,7 +328,41 @@ TEST(IdentitiesSpec, AChangedNumberContradictsAndItsLineIsNamed) {
     EXPECT_EQ(result.lines.front(), each.line) << each.id;
     tried.insert(each.id);
   }
-  EXPECT_EQ(tried.size(), identities().size());
+  EXPECT_EQ(tried.size() + 1, identities().size())
+      << "all but the chain, which every change of a text breaks";
+}
+
+/// Whatever is changed in a line, it is named; an end behind which the run went on hides nothing of it.
+TEST(IdentitiesSpec, ALineThatIsNotAsItWasWrittenIsNamed) {
+  for (const bool goes_on : {false, true}) {
+    std::vector<record::Event> events = true_record();
+    if (goes_on) events.insert(events.begin() + 5, events.back());
+    EXPECT_EQ(judge("chain", read_events(events)).verdict, Verdict::holds);
+    std::string text = text_of(events);
+    std::size_t begin = 0;  // of line 2, or of the first one behind an end that was not the last
+    for (int line = 1; line < (goes_on ? 7 : 2); ++line) begin = text.find('\n', begin) + 1;
+    text.insert(text.find(',', begin) + 1, " ");
+    const Result result = judge("chain", tests::read_text(text));
+    EXPECT_EQ(result.verdict, Verdict::contradicts);
+    EXPECT_EQ(result.lines, std::vector<std::int64_t>{goes_on ? 7 : 2});
+    const std::string cut = text_of(events);
+    EXPECT_EQ(judge("chain", tests::read_text(cut.substr(0, cut.size() - 40))).verdict, Verdict::holds);
+  }
+}
+
+RC_GTEST_PROP(IdentitiesSpec, EveryDamageToARecordContradictsOrIsRefused, ()) {
+  std::istringstream text(text_of(true_record()));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line + "\n");
+  std::istringstream in(tests::damaged(lines));
+  try {
+    for (const RunRecord& record : read_logs(in, "damaged"))
+      if (judge("chain", record).verdict == Verdict::contradicts) return;
+    RC_LOG() << in.str().substr(in.str().size() > 700 ? in.str().size() - 700 : 0);
+    RC_FAIL("not found");
+  } catch (const UserError& error) {
+    RC_ASSERT(error.code() == ExitCode::bad_data);
+  }
 }
 
 /// A number of one line may be the wrong one though the next line's contradicts: no more than these two do.

@@ -1,0 +1,147 @@
+#include "impl/run/survivors.hpp"
+
+#include <c10/core/InferenceMode.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "impl/checkpoint/snapshot.hpp"
+#include "impl/machine/host_name.hpp"
+#include "spec/error.hpp"
+
+namespace assay::impl::run {
+
+namespace {
+
+/// The lowest rank of a group, which all of its ranks name alike. Collective.
+std::int64_t lowest(Communicator& group, int rank) {
+  return std::stoll(group.all_gather(std::to_string(rank)).front());
+}
+
+/// The copy that `rank` is among the ranks of its part that are left.
+Copies copy_without(const std::vector<HeldParts>& parts, std::int64_t HeldParts::*part, int rank, int lost) {
+  Copies copies{.number = 0, .count = 0};
+  for (int other = 0; other < std::ssize(parts); ++other) {
+    const auto i = static_cast<std::size_t>(other);
+    if (other == lost || parts[i].*part != parts[static_cast<std::size_t>(rank)].*part) continue;
+    if (other < rank) ++copies.number;
+    ++copies.count;
+  }
+  return copies;
+}
+
+/// Does `work` on a thread of its own; what it returns, or nothing once that long has passed: it goes on
+/// then, in a process that is about to end.
+std::optional<std::string> at_most(std::chrono::seconds patience, std::function<std::string()> work) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<std::string> result;
+  };
+  const auto shared = std::make_shared<Shared>();
+  std::thread([shared, work = std::move(work)] {
+    std::string result;
+    try {
+      result = work();
+    } catch (const std::exception& error) {
+      result = std::string("not saved: ") + error.what();
+    }
+    const std::scoped_lock lock(shared->mutex);
+    shared->result = std::move(result);
+    shared->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(shared->mutex);
+  shared->changed.wait_for(lock, patience, [&] { return shared->result.has_value(); });
+  return shared->result;
+}
+
+}  // namespace
+
+std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost) {
+  const auto is_left = [&](std::int64_t HeldParts::*part) {
+    const std::int64_t gone = parts[static_cast<std::size_t>(lost)].*part;
+    for (int other = 0; other < std::ssize(parts); ++other)
+      if (other != lost && parts[static_cast<std::size_t>(other)].*part == gone) return true;
+    return false;
+  };
+  if (!is_left(&HeldParts::dense) || !is_left(&HeldParts::experts)) return {};
+  return Writer{.dense = copy_without(parts, &HeldParts::dense, rank, lost),
+                .experts = copy_without(parts, &HeldParts::experts, rank, lost),
+                .biases = rank == (lost == 0 ? 1 : 0)};
+}
+
+Survivors::Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, const StateMark& mark,
+                     std::function<Target(const WholeState&)> target)
+    : buffers_(buffers), mark_(mark), target_(std::move(target)), rank_(groups.all().rank()) {
+  Communicator& all = groups.all();
+  const std::int64_t dense = lowest(groups.replicas(), rank_),
+                     experts = groups.experts() ? lowest(groups.experts()->replicas(), rank_) : 0;
+  const auto denses = all.all_gather(std::to_string(dense)),
+             of_experts = all.all_gather(std::to_string(experts));
+  for (std::size_t i = 0; i < denses.size(); ++i)
+    parts_.push_back({.dense = std::stoll(denses[i]), .experts = std::stoll(of_experts[i])});
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  start_ = all.all_gather(std::to_string(getpid()) + "-" + std::to_string(now)).front();
+}
+
+std::string Survivors::save(int lost, std::int64_t first_step) const {
+  const auto writer = writer_without(parts_, rank_, lost);
+  const std::uint32_t count = mark_.count();
+  const auto whole = mark_.at(count);
+  const std::string who = "rank " + std::to_string(lost);
+  if (whole && whole->step <= first_step) return "";
+  if (!writer) return "no other rank had what " + who + " held of weights and moments, so that they are lost";
+  if (!whole) return "weights and moments are not saved: " + who + " was lost in the middle of their update";
+  std::int64_t bytes = 0;
+  for (const auto part : {&ParameterBuffers::master, &ParameterBuffers::moment1, &ParameterBuffers::moment2})
+    bytes += static_cast<std::int64_t>((buffers_.*part).nbytes());
+  // What the slowest disk takes that anyone trains on [B/s].
+  constexpr std::int64_t slowest = 50 << 20;
+  const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);
+  const auto result = at_most(patience, [this, writer = *writer, lost, whole = *whole, count, patience] {
+    return written(writer, lost, whole, count, patience);
+  });
+  return result.value_or("weights and moments are not saved: that took longer than " +
+                         std::to_string(patience.count()) + " s");
+}
+
+std::string Survivors::written(const Writer& writer, int lost, const WholeState& whole, std::uint32_t count,
+                               std::chrono::seconds patience) const {
+  const c10::InferenceMode no_autograd;
+  const at::Device device = buffers_.master.device();
+  // The trainer's stream may hang behind a kernel that waits for the lost rank.
+  std::optional<c10::cuda::CUDAStreamGuard> beside;
+  if (device.is_cuda())
+    beside.emplace(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()));
+  const Target target = target_(whole);
+  std::vector<int> left;
+  for (int rank = 0; rank < std::ssize(parts_); ++rank)
+    if (rank != lost) left.push_back(rank);
+  checkpoint::Save save(target.directory, buffers_, target.state, target.keep,
+                        {.rank = rank_,
+                         .ranks = static_cast<int>(parts_.size()),
+                         .left = left,
+                         .writer = writer,
+                         .start = start_,
+                         .patience = patience});
+  const std::string step = "step " + std::to_string(whole.step);
+  if (!save.there())
+    save.write(
+        save.snapshot(buffers_), [] {},
+        [&] {
+          if (mark_.count() != count)
+            throw UserError(ExitCode::io, "weights were updated while they were saved");
+        });
+  if (rank_ != left.front()) return "";
+  const checkpoint::Saved saved = save.commit();
+  return step + " is saved by the ranks that are left, in " + saved.path + " on host " + host_name();
+}
+
+}  // namespace assay::impl::run
