@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <vector>
 
 #include "impl/machine/disk_call.hpp"
@@ -105,20 +103,9 @@ void create_durable_folder(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder, error)) refuse(folder, "it is a file");
 }
 
-std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
+std::string read_whole(const std::filesystem::path& path, const spec::FileLimit& limit) {
   const DiskCall disk;
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file)
-    throw UserError(ExitCode::bad_data,
-                    "cannot read " + path.string() + ": " + (error ? error.message() : "not readable"));
-  if (static_cast<std::int64_t>(size) > limit)
-    throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(size) + " bytes, at most " +
-                                            std::to_string(limit) + " belong there");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
+  return spec::read_file(path, limit);
 }
 
 }  // namespace assay::impl::checkpoint

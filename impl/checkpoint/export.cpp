@@ -29,9 +29,8 @@ constexpr const char* tokenizer_files[] = {
 
 /// Ids that the config.json of the weights states; nothing where the folder is gone.
 spec::TokenIds stated_ids(const fs::path& folder) try {
-  constexpr std::int64_t config_limit = 1 << 20;
   const std::string path = (folder / "config.json").string();
-  const auto tree = spec::parse_json(read_whole(path, config_limit), path);
+  const auto tree = spec::parse_json(read_whole(path, spec::file_limits::model), path);
   const auto id = [&](const char* key) -> std::optional<std::int64_t> {
     auto value = tree.root().find(key);
     if (value && value->is(spec::document::Kind::list) && value->size() > 0) value = (*value)[0];

@@ -43,7 +43,7 @@ std::string folder_name(std::int64_t step) {
 
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  return manifest_from_json(read_whole(path, manifest_limit), path.string());
+  return manifest_from_json(read_whole(path, spec::file_limits::manifest), path.string());
 }
 
 void write_manifest(const fs::path& folder, const Manifest& manifest) {
@@ -59,8 +59,9 @@ bool committed(const fs::path& folder) {
       !fs::is_regular_file(folder / manifest_name, error))
     return false;
   try {
-    const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
-    return read_whole(folder / marker_name, 64) == content_hash(std::as_bytes(std::span(manifest))) + "\n";
+    const std::string manifest = read_whole(folder / manifest_name, spec::file_limits::manifest);
+    return read_whole(folder / marker_name, spec::file_limits::marker) ==
+           content_hash(std::as_bytes(std::span(manifest))) + "\n";
   } catch (const UserError&) {
     return false;  // too long, or the disk does not give it
   }

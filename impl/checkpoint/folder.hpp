@@ -13,7 +13,6 @@ namespace assay::impl::checkpoint {
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr const char* best_name = "best";
 inline constexpr const char* marker_name = "COMMITTED";
-inline constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;  ///< longest that is read [B]
 
 struct Found {
   std::int64_t step;

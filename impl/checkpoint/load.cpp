@@ -160,7 +160,7 @@ State read_state(const std::string& path) {
 std::string content_of(const std::string& path) {
   const fs::path folder(path);
   require_committed(folder);
-  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
+  const std::string manifest = read_whole(folder / manifest_name, spec::file_limits::manifest);
   return content_hash(std::as_bytes(std::span(manifest)));
 }
 

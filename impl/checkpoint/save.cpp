@@ -136,7 +136,8 @@ Manifest Save::manifest_of_ranks() const {
                     .skipped = state_.skipped};
   for (const int rank : writers_) {
     const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
-    manifest.files.push_back(file_from_json(read_whole(slices, manifest_limit), slices.string()));
+    manifest.files.push_back(
+        file_from_json(read_whole(slices, spec::file_limits::manifest), slices.string()));
     std::error_code left_there;
     fs::remove(slices, left_there);
   }

@@ -331,8 +331,8 @@ class Tokenizer final : public TextCodec {
 }  // namespace
 
 std::unique_ptr<TextCodec> read_tokenizer(const std::string& path) {
-  constexpr std::int64_t limit = std::int64_t{256} << 20;  // [B]
-  return std::make_unique<Tokenizer>(spec::parse_json(checkpoint::read_whole(path, limit), path));
+  return std::make_unique<Tokenizer>(
+      spec::parse_json(checkpoint::read_whole(path, spec::file_limits::tokenizer), path));
 }
 
 }  // namespace assay::impl::generate

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -38,7 +39,8 @@ bool has_its_end(const std::string& record) {
 /// Appends the end of a run to a record that another rank wrote, unless it has its end. Tries again for two
 /// seconds while the lock of its writer, which was ended, is held. Errors: those of RecordWriter.
 void append_end(const std::string& record, const RunEnd& end) {
-  if (!std::ifstream(record)) return;  // on another host's disk
+  std::error_code unknown;
+  if (!std::filesystem::exists(record, unknown)) return;  // on another host's disk
   for (int turn = 0;; ++turn) {
     try {
       logs::RecordWriter writer(record);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <system_error>
 
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -315,10 +315,13 @@ std::vector<Event> read_events(const std::string& file_or_folder) {
   const bool folder = std::filesystem::is_directory(file_or_folder, unreadable);
   const std::string path =
       folder ? (std::filesystem::path(file_or_folder) / "run.jsonl").string() : file_or_folder;
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::io, path + ": cannot open this record; give a run's folder or its run.jsonl");
-  return read_events(file, path);
+  try {
+    FileStream file(path, Behind::stream);
+    return read_events(file, path);
+  } catch (const FileFault& fault) {
+    throw UserError(ExitCode::io, path + ": cannot open this record: " + fault.why() +
+                                      "; give a run's folder or its run.jsonl");
+  }
 }
 
 }  // namespace assay::spec::record

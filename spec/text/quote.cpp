@@ -1,27 +1,51 @@
 #include "spec/text/quote.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "spec/text/utf8.hpp"
 
 namespace assay::spec {
+namespace {
 
-std::string quote(std::string_view text) {
-  constexpr std::size_t longest = 80;
-  std::string out = "\"";
-  for (std::size_t at = 0; at < text.size() && at < longest;) {
+void append_hexadecimal(std::string& out, char letter, std::uint32_t number, int digits) {
+  out += {'\\', letter};
+  while (digits-- > 0) out += "0123456789abcdef"[number >> (4 * digits) & 15];
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text.substr(at));
     const auto byte = static_cast<unsigned char>(text[at]);
-    const bool control = byte < 0x20 || byte == 0x7f ||
-                         (length == 2 && byte == 0xc2 && static_cast<unsigned char>(text[at + 1]) < 0xa0);
-    if (length > 0 && at + length > longest) break;
-    if (length == 0 || control)
-      out += '?';
+    const char32_t point = code_point(text.substr(at, length));
+    if (length == 0)
+      append_hexadecimal(out, 'x', byte, 2);
+    else if (byte == '\n' || byte == '\t' || byte == '\r')
+      out += {'\\', byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r'};
+    else if (is_control(point) && point < 0x80)
+      append_hexadecimal(out, 'x', point, 2);
+    else if (is_control(point) || is_unseen(point))
+      append_hexadecimal(out, point > 0xFFFF ? 'U' : 'u', point, point > 0xFFFF ? 8 : 4);
     else
       out.append(text.substr(at, length));
     at += std::max<std::size_t>(1, length);
   }
-  return out + (text.size() > longest ? "...\"" : "\"");
+  return out;
+}
+
+std::string quote(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::size_t end = 0;  // behind the last character that is shown whole
+  for (std::size_t at = 0; at <= longest && at <= text.size();) {
+    end = at;
+    if (at == text.size()) break;
+    at += std::max<std::size_t>(1, utf8_length(text.substr(at)));
+  }
+  return '"' + printable(text.substr(0, end)) + (end < text.size() ? "...\"" : "\"");
 }
 
 }  // namespace assay::spec

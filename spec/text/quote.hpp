@@ -1,12 +1,17 @@
 #pragma once
-// Text from outside, made fit for a one-line error message.
+// Text from outside, made fit to be printed.
 #include <string>
 #include <string_view>
 
 namespace assay::spec {
 
-/// `text` in double quotes, each control character and each byte that is no UTF-8 shown as '?', cut to at
-/// most 80 bytes with "..." when it is longer.
+/// `text` on one line, and without effect on the terminal that shows it: control characters, bytes that are
+/// no UTF-8, and characters that no one sees or that turn the direction of those around them are spelled out,
+/// as
+/// `\n`, `\x1b`, `\u202e`.
+std::string printable(std::string_view text);
+
+/// printable(text) in double quotes; of a longer text its first 80 bytes and "...".
 std::string quote(std::string_view text);
 
 }  // namespace assay::spec

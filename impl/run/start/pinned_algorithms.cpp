@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t longest = std::int64_t{64} << 20;  ///< that is read [B]
-
 /// RUN/algorithms.json of RUN/checkpoints/step_00000100.
 fs::path algorithms_file(const std::string& checkpoint) {
   fs::path path = fs::absolute(checkpoint).lexically_normal();
@@ -95,7 +93,8 @@ std::optional<std::string> PinnedAlgorithms::begin(const std::string& checkpoint
     const fs::path path = algorithms_file(checkpoint);
     const std::string result = ": the last bits of this resume are not those of a run without a stop";
     try {
-      const Algorithms then = algorithms_of(checkpoint::read_whole(path, longest), path.string());
+      const Algorithms then =
+          algorithms_of(checkpoint::read_whole(path, spec::file_limits::algorithms), path.string());
       const auto differ = [&](const std::string& before, const std::string& now) {
         doubt = path.string() + ": the run was computed on " + before + ", and goes on on " + now + result;
       };

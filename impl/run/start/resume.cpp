@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "spec/error.hpp"
 #include "spec/record/event.hpp"
 #include "spec/record/read.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
@@ -48,11 +48,11 @@ checkpoint::NewestWhole named_checkpoint(const std::string& path,
 
 /// Whether the last run in the record of `directory` ended as it was to end.
 bool is_done(const std::string& directory) {
-  std::ifstream record(fs::path(directory) / "run.jsonl");
   std::string last;  // start or end of a run
-  for (std::string line; std::getline(record, line);)
-    if (std::min(line.find("\"run_start\""), line.find("\"run_end\"")) <= 20) last = line;
   try {
+    spec::FileStream record(fs::path(directory) / "run.jsonl");
+    for (std::string line; std::getline(record, line);)
+      if (std::min(line.find("\"run_start\""), line.find("\"run_end\"")) <= 20) last = line;
     const auto event = spec::record::from_json(last, "");
     const auto* end = std::get_if<spec::record::RunEnd>(&event);
     return end && end->reason == spec::record::EndReason::done;

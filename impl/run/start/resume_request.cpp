@@ -1,7 +1,6 @@
 #include "impl/run/start/resume_request.hpp"
 
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "impl/checkpoint/folder.hpp"
@@ -9,6 +8,7 @@
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
@@ -98,10 +98,10 @@ Request resume_request(const ResumeWords& words) {
   return request;
 }
 
-std::optional<RanksBefore> ranks_before(const std::string& run) {
+std::optional<RanksBefore> ranks_before(const std::string& run) try {
   fs::path folder = named(run);
   if (is_checkpoint(folder)) folder = folder.parent_path().parent_path();
-  std::ifstream record(folder / "run.jsonl");
+  spec::FileStream record(folder / "run.jsonl");
   std::optional<RanksBefore> out;
   for (std::string line; std::getline(record, line);) {
     if (line.find("\"run_start\"") > 20) continue;  // `{"event":"run_start"` and blanks
@@ -118,6 +118,8 @@ std::optional<RanksBefore> ranks_before(const std::string& run) {
     }
   }
   return out;
+} catch (const spec::FileFault&) {
+  return {};
 }
 
 }  // namespace assay::impl::run

@@ -1,7 +1,7 @@
 #include "spec/audit/readers/read_log.hpp"
 
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "spec/audit/readers/container_lines.hpp"
@@ -16,6 +16,7 @@
 #include "spec/audit/readers/unnumbered_steps.hpp"
 #include "spec/audit/readers/whole_columns.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::spec::audit {
 
@@ -94,10 +95,14 @@ std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& opt
       throw UserError(ExitCode::bad_data, inside + ": is a folder, not a record; give the log itself");
     return read_logs(inside, options);
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::bad_data, path + ": cannot be opened for reading; check its permissions");
-  return read_logs(file, path, options);
+  std::optional<FileStream> file;
+  try {
+    file.emplace(path, Behind::stream);
+  } catch (const FileFault& fault) {
+    throw UserError(ExitCode::bad_data,
+                    path + ": cannot be opened for reading: " + fault.why() + "; give the log itself");
+  }
+  return read_logs(*file, path, options);
 }
 
 namespace {

@@ -178,7 +178,7 @@ TEST_F(CheckpointImpl, ADamagedOldOneStaysForTheUserToSeeAndEndsNoSave) {
   const fs::path marker_too_long = save(directory_, filled(1), at_step(1), 9).path;
   const fs::path manifest_too_long = save(directory_, filled(1), at_step(2), 9).path;
   fs::resize_file(marker_too_long / marker_name, 100);
-  fs::resize_file(manifest_too_long / manifest_name, manifest_limit + 1);
+  fs::resize_file(manifest_too_long / manifest_name, spec::file_limits::manifest.bytes + 1);
   for (const std::int64_t step : {3, 4, 5})
     EXPECT_FALSE(save(directory_, filled(1), at_step(step), 2).not_removed.has_value());
   EXPECT_TRUE(fs::exists(marker_too_long));

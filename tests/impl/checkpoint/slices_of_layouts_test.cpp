@@ -170,7 +170,7 @@ TEST(SlicesOfLayoutsImpl, EachFlippedBitAndEachCutFileIsFoundAndTheOneBeforeStay
     const fs::path& file = files[draw.below(0, files.size())];
     const std::uintmax_t size = fs::file_size(file), at = draw.below(1, size);
     const bool cut = draw.below(2, 4) == 0;
-    const std::string whole = cut ? read_whole(file, 1 << 26) : "";
+    const std::string whole = cut ? read_whole(file, spec::file_limits::manifest) : "";
     if (cut)
       fs::resize_file(file, at);
     else
