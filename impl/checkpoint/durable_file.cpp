@@ -27,10 +27,14 @@ namespace {
 }
 }  // namespace
 
-DurableFile::DurableFile(const std::filesystem::path& path) : path_(path) {
+DurableFile::DurableFile(const OutputFolder& folder, const std::string& name) : path_(folder.path() / name) {
   const DiskCall disk;
-  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (descriptor_ < 0) fail("create", path_);
+  if (const auto descriptor = folder.create(name)) {
+    descriptor_ = *descriptor;
+    return;
+  }
+  errno = EEXIST;
+  fail("create", path_);
 }
 
 DurableFile::~DurableFile() {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "impl/machine/output_folder.hpp"
 #include "spec/checkpoint/content_hash.hpp"
 #include "spec/text/file.hpp"
 
@@ -21,7 +22,7 @@ using spec::ContentHash;
 class DurableFile {
  public:
   /// Errors also when the file exists.
-  explicit DurableFile(const std::filesystem::path& path);
+  DurableFile(const OutputFolder& folder, const std::string& name);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;

@@ -1,9 +1,9 @@
 #include "impl/cli/verb.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "spec/error.hpp"
+#include "spec/failure.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -250,15 +250,11 @@ int guarded(Streams streams, const std::function<int()>& action) {
     if (!streams.out && code == 0)
       return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
     return code;
-  } catch (const UserError& error) {
-    return fail(error.code(), error.what());
-  } catch (const SpecError& error) {
-    return fail(ExitCode::usage, error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(ExitCode::io, error.path1().string() + ": " + error.code().message() +
-                                  "; look at the path, its permissions and its disk");
   } catch (const std::exception& error) {
-    return fail(ExitCode::bug, std::string("this is a fault of assay, please report it: ") + error.what());
+    const Failure failure = failure_of(error);
+    return failure.code == ExitCode::bug
+               ? fail(failure.code, "this is a fault of assay, please report it: " + failure.text)
+               : fail(failure.code, spec::printable(failure.text));
   }
 }
 

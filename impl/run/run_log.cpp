@@ -13,6 +13,7 @@
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/step/executor.hpp"
+#include "spec/failure.hpp"
 #include "spec/record/goodput.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
@@ -151,16 +152,12 @@ int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string
 }
 
 void RunLog::record_failure(const std::exception& error) noexcept {
-  const auto* user = dynamic_cast<const UserError*>(&error);
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
   const bool non_finite = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
   try {
-    end(non_finite ? EndReason::non_finite : EndReason::error,
-        user         ? user->code()
-        : spec_error ? ExitCode::usage
-                     : ExitCode::bug,
-        torch ? std::string(torch->what_without_backtrace()) : std::string(error.what()));
+    const Failure failure = failure_of(error);
+    end(non_finite ? EndReason::non_finite : EndReason::error, failure.code,
+        torch ? std::string(torch->what_without_backtrace()) : failure.text);
   } catch (...) {
   }
 }

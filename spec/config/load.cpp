@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -243,12 +244,12 @@ void derive(RunConfig& config, const Assignments& given) {
   if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)
     config.decay_steps = config.steps * 32 / 100;
   if (!given.contains("run.directory")) {
-    std::string name = config.model;
-    while (!name.empty() && name.back() == '/') name.pop_back();
-    for (const std::string end : {"/config.json", ".toml"})
-      if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0)
-        name.resize(name.size() - end.size());
-    config.directory = "runs/" + name.substr(name.rfind('/') + 1);
+    // By its name, also where it was given as ".." or ".": a run stays below runs/.
+    std::error_code error;
+    std::filesystem::path model = std::filesystem::absolute(config.model, error).lexically_normal();
+    if (!model.has_filename() || model.filename() == "config.json") model = model.parent_path();
+    if (model.extension() == ".toml") model.replace_extension();
+    config.directory = "runs/" + (model.has_filename() ? model.filename().string() : "model");
   }
 }
 

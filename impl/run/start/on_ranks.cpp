@@ -17,6 +17,8 @@
 #include "impl/run/start/fault_drill.hpp"
 #include "impl/run/start/rank_device.hpp"
 #include "spec/error.hpp"
+#include "spec/failure.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
 
@@ -101,8 +103,8 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     const bool everywhere = dynamic_cast<const AgreedError*>(&error) != nullptr;
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
-                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()
-                << std::endl;
+                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ")
+                << spec::printable(failure_of(error).text) << std::endl;
     if (everywhere) {
       leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);

@@ -31,19 +31,6 @@ bool same_machine(const Algorithms& a, const Algorithms& b) {
   return a.gpu == b.gpu && a.libraries == b.libraries;
 }
 
-/// Replaces the file, which is at every moment the old one or the new one.
-void replace_file(const fs::path& path, const std::string& text) {
-  const fs::path fresh = path.string() + ".new";
-  std::error_code error;
-  fs::remove(fresh, error);
-  checkpoint::DurableFile file(fresh);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-  fs::rename(fresh, path, error);
-  if (error) throw UserError(ExitCode::io, "cannot rename " + fresh.string() + ": " + error.message());
-  checkpoint::sync_folder(path.parent_path());
-}
-
 }  // namespace
 
 std::string to_json(const Algorithms& algorithms) {
@@ -126,7 +113,9 @@ std::optional<std::string> PinnedAlgorithms::keep(const std::string& directory) 
   mine.gemms = kept_;
   if (mine == written_) return {};
   try {
-    replace_file(fs::path(directory) / file_name, to_json(mine));
+    const OutputFolder folder(directory);
+    replace_file(folder, file_name, to_json(mine));
+    folder.sync();
   } catch (const UserError& error) {
     return error.what();
   }
