@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/params/slices.hpp"
 
 namespace assay::impl::checkpoint {

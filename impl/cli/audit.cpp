@@ -228,7 +228,7 @@ int audit(const Arguments& arguments, Streams streams) {
   streams.out << text.view();
   // The first is reported where errors are mapped to exit codes.
   for (std::size_t i = 1; i < unreadable.size(); ++i)
-    streams.err << "assay: error: " << spec::printable(unreadable[i].why) << "\n";
+    streams.err << "assay: error: " << unreadable[i].why << "\n";
   if (first) throw UserError(*first);
   bool contradicts = false;
   for (const Audit& one : together.audits) contradicts |= one.contradicts;

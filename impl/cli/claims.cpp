@@ -49,7 +49,7 @@ std::size_t list_misjudged(const Document& document, std::ostream& err) {
     const Verdict verdict = judge(claim, document).verdict;
     if (verdict == claim.verdict) continue;
     ++misjudged;
-    err << document.key << "." << claim.id << ": the file says \"" << to_string(claim.verdict)
+    err << spec::printable(document.key + "." + claim.id) << ": the file says \"" << to_string(claim.verdict)
         << "\", the recomputation says \"" << to_string(verdict) << "\"\n";
   }
   return misjudged;

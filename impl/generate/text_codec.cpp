@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "impl/generate/loaded_weights.hpp"
 #include "impl/generate/tokenizer_file.hpp"
 
 namespace assay::impl::generate {

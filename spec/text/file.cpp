@@ -17,14 +17,12 @@
 namespace assay::spec {
 namespace {
 
-using Kind = FileFault::Kind;
-
 /// A descriptor that is closed with the object.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
   ~Descriptor() {
-    if (number_ >= 0) close(number_);
+    if (number_ >= 0) ::close(number_);
   }
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
@@ -50,16 +48,16 @@ const char* kind_of(mode_t mode) {
 void wait_for_writer(int pipe) {
   constexpr int milliseconds = 1000;
   pollfd end{pipe, POLLIN, 0};
-  poll(&end, 1, milliseconds);
+  ::poll(&end, 1, milliseconds);
 }
 
 /// read(2), again where a signal came between, and when a stream has more.
 ssize_t read_some(int descriptor, char* into, std::size_t most) {
   for (;;) {
-    const ssize_t got = read(descriptor, into, most);
+    const ssize_t got = ::read(descriptor, into, most);
     if (got >= 0 || (errno != EINTR && errno != EAGAIN)) return got;
     pollfd end{descriptor, POLLIN, 0};
-    if (errno == EAGAIN) poll(&end, 1, -1);
+    if (errno == EAGAIN) ::poll(&end, 1, -1);
   }
 }
 
@@ -100,21 +98,27 @@ class DescriptorBuffer final : public std::streambuf {
 
 }  // namespace
 
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == name.npos;
+}
+
 int open_for_reading(const std::filesystem::path& path, Behind behind) {
   // Without O_NONBLOCK a FIFO holds this call up until somebody writes to it.
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) throw FileFault(Kind::missing, path, reason());
-    throw FileFault(errno == ENXIO ? Kind::not_regular : Kind::not_readable, path, reason());
+    if (errno == ENOENT || errno == ENOTDIR) throw FileFault(FileFault::Kind::missing, path, reason());
+    throw FileFault(errno == ENXIO ? FileFault::Kind::not_regular : FileFault::Kind::not_readable, path,
+                    reason());
   }
   struct stat status {};
-  if (fstat(file.number(), &status) != 0) throw FileFault(Kind::not_readable, path, reason());
+  if (::fstat(file.number(), &status) != 0) throw FileFault(FileFault::Kind::not_readable, path, reason());
   const mode_t mode = status.st_mode;
-  const bool stream = S_ISFIFO(mode) || S_ISSOCK(mode) || isatty(file.number());
+  const bool stream = S_ISFIFO(mode) || S_ISSOCK(mode) || ::isatty(file.number());
   if (!S_ISREG(mode) && !(stream && behind == Behind::stream))
-    throw FileFault(Kind::not_regular, path, kind_of(mode));
+    throw FileFault(FileFault::Kind::not_regular, path, kind_of(mode));
   if (S_ISFIFO(mode)) wait_for_writer(file.number());
-  if (S_ISREG(mode)) fcntl(file.number(), F_SETFL, fcntl(file.number(), F_GETFL) & ~O_NONBLOCK);
+  if (S_ISREG(mode)) ::fcntl(file.number(), F_SETFL, ::fcntl(file.number(), F_GETFL) & ~O_NONBLOCK);
   return file.release();
 }
 
@@ -122,18 +126,18 @@ std::string read_file(const std::filesystem::path& path, const FileLimit& limit,
   const Descriptor file(open_for_reading(path, behind));
   const auto refuse_longer = [&](std::int64_t bytes, const char* about) {
     if (bytes > limit.bytes)
-      throw FileFault(Kind::too_long, path,
+      throw FileFault(FileFault::Kind::too_long, path,
                       std::string("it has ") + about + grouped(bytes) + " bytes, and " +
                           std::string(limit.what) + " at most " + grouped(limit.bytes));
   };
   struct stat status {};
-  if (fstat(file.number(), &status) == 0) refuse_longer(status.st_size, "");
+  if (::fstat(file.number(), &status) == 0) refuse_longer(status.st_size, "");
   std::string text;
   std::array<char, 1 << 16> block;
   // The system's size is a promise of disks alone, and may change meanwhile.
   for (;;) {
     const ssize_t got = read_some(file.number(), block.data(), block.size());
-    if (got < 0) throw FileFault(Kind::not_readable, path, reason());
+    if (got < 0) throw FileFault(FileFault::Kind::not_readable, path, reason());
     if (got == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(got));
     refuse_longer(static_cast<std::int64_t>(text.size()), "at least ");

@@ -13,6 +13,9 @@
 
 namespace assay::spec {
 
+/// Whether `name` is a name of a file in a folder: one part of a path, and no way out of it.
+bool is_file_name(std::string_view name);
+
 /// The longest file of a kind that is read. docs/running.md has the table.
 struct FileLimit {
   std::string_view what;  ///< "a recipe"

@@ -37,6 +37,21 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string message_line(std::string_view text) {
+  constexpr std::size_t longest_word = 1024, kept = 200, longest = 3900, behind = 1000;
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of(" \n", at), text.size());
+    const bool cut = end - at > longest_word;
+    out += printable(text.substr(at, cut ? kept : end - at)) + (cut ? "..." : "");
+    if (end < text.size()) out += printable(text.substr(end, 1));
+    at = end + 1;
+  }
+  // What to do next stands at the end.
+  if (out.size() > longest) out.replace(longest - behind, out.size() - longest + 5, " ... ");
+  return out;
+}
+
 std::string quote(std::string_view text) {
   constexpr std::size_t longest = 80;
   std::size_t end = 0;  // behind the last character that is shown whole

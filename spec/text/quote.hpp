@@ -11,6 +11,10 @@ namespace assay::spec {
 /// `\n`, `\x1b`, `\u202e`.
 std::string printable(std::string_view text);
 
+/// A message that holds names and words from outside: printable, each word that no path is as long as cut, and no
+/// longer than 3,900 bytes.
+std::string message_line(std::string_view text);
+
 /// printable(text) in double quotes; of a longer text its first 80 bytes and "...".
 std::string quote(std::string_view text);
 

@@ -18,7 +18,6 @@
 #include "impl/run/start/rank_device.hpp"
 #include "spec/error.hpp"
 #include "spec/failure.hpp"
-#include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
 
@@ -104,7 +103,7 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
                 << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ")
-                << spec::printable(failure_of(error).text) << std::endl;
+                << failure_of(error).text << std::endl;
     if (everywhere) {
       leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);

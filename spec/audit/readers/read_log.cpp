@@ -17,6 +17,7 @@
 #include "spec/audit/readers/whole_columns.hpp"
 #include "spec/error.hpp"
 #include "spec/text/file.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::audit {
 
@@ -27,6 +28,15 @@ std::vector<RunRecord> read_shape(Blocks& blocks, const ReadOptions& options, co
   const LogShape shape = shape_of(blocks.rest());
   return shape == LogShape::document ? read_document(blocks, options, mapping)
                                      : read_lines(blocks, options, mapping, shape);
+}
+
+/// A log's own words are shown again.
+void make_names_printable(RunRecord& run) {
+  for (std::string RunRecord::*name :
+       {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::linear,
+        &RunRecord::linear_bf16_layers, &RunRecord::linear_experts, &RunRecord::schedule, &RunRecord::parallelism,
+        &RunRecord::weights})
+    run.*name = printable(run.*name);
 }
 
 std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
@@ -61,6 +71,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
     runs = read_blocks(blocks, options, mapping);
   }
   for (RunRecord& run : runs) {
+    make_names_printable(run);
     run.mapped = mapping.given();
     apply_settings(run, options.set);
     merge_doubled_lines(run);

@@ -202,7 +202,7 @@ TEST(SlicesOfLayoutsImpl, C4RefusesAnIndexThatIsNotTheWholeOnce) {
     Manifest changed = whole;
     change(changed);
     fs::remove(fs::path(path) / manifest_name), fs::remove(fs::path(path) / marker_name);
-    write_manifest(path, changed);
+    write_manifest(OutputFolder(path), changed);
     return refusal(path, model, {}, kinds[1]);
   };
   EXPECT_EQ(refused([](Manifest&) {}), "accepted");
