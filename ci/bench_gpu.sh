@@ -36,7 +36,7 @@ done
 if [ -e "$bin/libassay_impl.so" ]; then
   packages=$(python3 -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))') || exit 2
   export LD_LIBRARY_PATH
-  LD_LIBRARY_PATH=$(readlink -f "$bin"):$packages/torch/lib:$(printf '%s:' "$packages"/nvidia/*/lib)${LD_LIBRARY_PATH:-}
+  LD_LIBRARY_PATH=$(readlink -f "$bin"):$packages/torch/lib$(printf ':%s' "$packages"/nvidia/*/lib)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
 
 random_tokens() {  # FILE VOCABULARY TYPE COUNT: the same in every run

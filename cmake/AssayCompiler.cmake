@@ -1,4 +1,4 @@
-# Language level, warnings, ccache and output folders for our own code.
+# Language level, warnings, hardening, ccache and output folders for our own code.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -17,6 +17,19 @@ if(ASSAY_CCACHE)
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ASSAY_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+
+# What an overflow or a stray write could do is made hard, in every program and library: position-independent programs,
+# tables of addresses that are read-only once they are filled, no stack that may be executed, a guard value on the stack,
+# and lengths that glibc checks. The last needs an optimising compiler, and AddressSanitizer has its own.
+include(CheckPIESupported)
+check_pie_supported()
+add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fstack-protector-strong> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fstack-protector-strong>)
+if(NOT ASSAY_SANITIZE)
+  add_compile_options(
+    "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>"
+    "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:-Xcompiler=-U_FORTIFY_SOURCE,-D_FORTIFY_SOURCE=2>")
 endif()
 
 add_library(assay_own_code INTERFACE)

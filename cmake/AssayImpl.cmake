@@ -29,8 +29,12 @@ target_link_libraries(assay_torch INTERFACE -lstdc++ -Wl,--no-as-needed torch to
 foreach(folder IN LISTS ASSAY_NVIDIA_LIBRARY_DIRS)
   target_link_options(assay_torch INTERFACE -Wl,-rpath-link,${folder})
 endforeach()
-set(CMAKE_BUILD_RPATH ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+# One run path for build and install tree, which have the same folders. For another one CMake fills up what the build has
+# with colons until it is as long as what the install gets, and the loader takes the empty entry behind a colon for the
+# current folder. tests/cli/binaries_test.cpp reads what comes out.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib" "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}" ${ASSAY_TORCH_ROOT}/lib ${ASSAY_NVIDIA_LIBRARY_DIRS})
+list(REMOVE_DUPLICATES CMAKE_INSTALL_RPATH)
 
 file(GLOB_RECURSE impl_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/impl/*.cpp ${CMAKE_SOURCE_DIR}/impl/*.cu)
 list(FILTER impl_sources EXCLUDE REGEX "/impl/(cli|report)/")

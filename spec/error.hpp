@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "spec/text/quote.hpp"
+
 namespace assay {
 
 /// Process exit codes of every program (docs/running.md, "Exit codes"; the same code on every rank).
@@ -24,7 +26,7 @@ enum class ExitCode : int {
 class SpecError : public std::invalid_argument {
  public:
   SpecError(std::string_view label, const std::string& values)
-      : std::invalid_argument(std::string(label) + ": " + values), label_(label) {}
+      : std::invalid_argument(spec::message_line(std::string(label) + ": " + values)), label_(label) {}
   const std::string& label() const noexcept { return label_; }
   std::string values() const { return std::string(what()).substr(label_.size() + 2); }
 
@@ -32,10 +34,12 @@ class SpecError : public std::invalid_argument {
   std::string label_;
 };
 
-/// Something the user gave cannot be used. The message says what, where, why, and what to do next.
+/// Something the user gave cannot be used. The message says what, where, why, and what to do next, on one
+/// line: names that stand in it come from files.
 class UserError : public std::runtime_error {
  public:
-  UserError(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  UserError(ExitCode code, const std::string& message)
+      : std::runtime_error(spec::message_line(message)), code_(code) {}
   ExitCode code() const noexcept { return code_; }
 
  private:

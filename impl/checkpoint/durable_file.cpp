@@ -46,10 +46,14 @@ const char* remedy(int error) {
 }
 }  // namespace
 
-DurableFile::DurableFile(const std::filesystem::path& path) : path_(path) {
+DurableFile::DurableFile(const OutputFolder& folder, const std::string& name) : path_(folder.path() / name) {
   const DiskCall disk;
-  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (descriptor_ < 0) fail("create", path_);
+  if (const auto descriptor = folder.create(name)) {
+    descriptor_ = *descriptor;
+    return;
+  }
+  errno = EEXIST;
+  fail("create", path_);
 }
 
 DurableFile::~DurableFile() {
@@ -122,14 +126,9 @@ void create_durable_folder(const std::filesystem::path& folder) {
   if (!std::filesystem::is_directory(folder, error)) refuse(folder, "it is a file");
 }
 
-std::string read_whole(const std::filesystem::path& path, std::int64_t limit) {
-  const InputFile file(path);
-  if (file.size() > static_cast<std::uint64_t>(limit))
-    throw UserError(ExitCode::bad_data, path.string() + " has " + std::to_string(file.size()) +
-                                            " bytes, at most " + std::to_string(limit) + " belong there");
-  std::string text(file.size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
-  return text;
+std::string read_whole(const std::filesystem::path& path, const spec::FileLimit& limit) {
+  const DiskCall disk;
+  return spec::read_file(path, limit);
 }
 
 }  // namespace assay::impl::checkpoint

@@ -8,7 +8,9 @@
 #include <span>
 #include <string>
 
+#include "impl/machine/output_folder.hpp"
 #include "spec/checkpoint/content_hash.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -20,7 +22,7 @@ using spec::ContentHash;
 class DurableFile {
  public:
   /// Errors also when the file exists.
-  explicit DurableFile(const std::filesystem::path& path);
+  DurableFile(const OutputFolder& folder, const std::string& name);
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
@@ -49,7 +51,7 @@ void sync_folder(const std::filesystem::path& folder);
 /// that, files flushed within are lost with the name that leads to them. Errors: UserError(io).
 void create_durable_folder(const std::filesystem::path& folder);
 
-/// Whole content of a file. Errors: UserError(bad_data) when it cannot be read or is longer than `limit` [B].
-std::string read_whole(const std::filesystem::path& path, std::int64_t limit);
+/// spec::read_file, while which this rank waits for a disk.
+std::string read_whole(const std::filesystem::path& path, const spec::FileLimit& limit);
 
 }  // namespace assay::impl::checkpoint

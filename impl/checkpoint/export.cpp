@@ -8,7 +8,6 @@
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/partial_folder.hpp"
 #include "impl/checkpoint/stored_state.hpp"
-#include "impl/machine/disk_call.hpp"
 #include "spec/checkpoint/elements.hpp"
 #include "spec/checkpoint/weight_files.hpp"
 #include "spec/config/load.hpp"
@@ -31,9 +30,8 @@ constexpr const char* tokenizer_files[] = {
 
 /// Ids that the config.json of the weights states; nothing where the folder is gone.
 spec::TokenIds stated_ids(const fs::path& folder) try {
-  constexpr std::int64_t config_limit = 1 << 20;
   const std::string path = (folder / "config.json").string();
-  const auto tree = spec::parse_json(read_whole(path, config_limit), path);
+  const auto tree = spec::parse_json(read_whole(path, spec::file_limits::model), path);
   const auto id = [&](const char* key) -> std::optional<std::int64_t> {
     auto value = tree.root().find(key);
     if (value && value->is(spec::document::Kind::list) && value->size() > 0) value = (*value)[0];
@@ -52,9 +50,8 @@ spec::TokenIds ids_of(const spec::RunConfig& config) {
 }
 
 /// Copies the tokenizer's files from the first folder that has one.
-void copy_tokenizer(const spec::RunConfig& config, const Manifest& manifest, const fs::path& into,
+void copy_tokenizer(const spec::RunConfig& config, const Manifest& manifest, const OutputFolder& into,
                     Exported& out) {
-  const DiskCall disk;
   for (const fs::path folder : tokenizer_folders(config)) {
     for (const char* name : tokenizer_files) {
       std::error_code error;
@@ -62,11 +59,7 @@ void copy_tokenizer(const spec::RunConfig& config, const Manifest& manifest, con
       if (name == std::string_view("tokenizer.json"))
         require_tokenizer(manifest, folder / name,
                           "; nothing was exported: put that one back, or move this one away");
-      fs::copy_file(folder / name, into / name, error);
-      if (error)
-        throw UserError(ExitCode::io, "cannot copy " + (folder / name).string() + " to " + into.string() +
-                                          ": " + error.message() +
-                                          "; look at the file and at the room on the disk");
+      write_text(into, name, read_whole(folder / name, spec::file_limits::tokenizer));
       out.tokenizer.emplace_back(name);
     }
     if (out.tokenizer.empty()) continue;
@@ -93,12 +86,12 @@ void copy_weights(const StoredState& stored, const std::string& name, const std:
 }
 
 /// config.json, generation_config.json and weights. `named`: the model with the names of its class.
-void write_files(const fs::path& folder, const spec::Inventory& own, const spec::Inventory& named,
+void write_files(const OutputFolder& folder, const spec::Inventory& own, const spec::Inventory& named,
                  const StoredState& stored, const ExportRequest& request, Exported& out) {
   std::size_t parameter = 0;
   const auto files = spec::files_to_write(named, request.dtype, request.most_bytes);
   for (const spec::WeightFile& planned : files) {
-    DurableFile file(folder / planned.name);
+    DurableFile file(folder, planned.name);
     const std::string header = spec::safetensors::serialize(planned.header);
     file.write(std::as_bytes(std::span(header)));
     for (const Tensor& tensor : planned.header.tensors)
@@ -107,7 +100,7 @@ void write_files(const fs::path& folder, const spec::Inventory& own, const spec:
     out.files.push_back(planned.name);
     out.bytes += file.size();
   }
-  if (files.size() > 1) write_text(folder / spec::weight_index_name, spec::index_to_write(files));
+  if (files.size() > 1) write_text(folder, spec::weight_index_name, spec::index_to_write(files));
 }
 }  // namespace
 
@@ -166,15 +159,12 @@ Exported export_weights(const ExportRequest& request) {
   out.model_type = spec::to_string(as.model.family);
   out.parameters = own.parameter_count().to_int64();
 
-  const auto [folder, partial] = new_folder(request.folder);
-  PartialFolder made(partial);
-  write_text(partial / "config.json", as.json);
-  write_text(partial / "generation_config.json", spec::generation_config(ids));
-  copy_tokenizer(config, manifest, partial, out);
-  write_files(partial, own, named, stored, request, out);
-  sync_folder(partial);
-  made.rename_to(folder);
-  sync_folder(folder.parent_path());
+  make_folder(request.folder, [&](const OutputFolder& folder) {
+    write_text(folder, "config.json", as.json);
+    write_text(folder, "generation_config.json", spec::generation_config(ids));
+    copy_tokenizer(config, manifest, folder, out);
+    write_files(folder, own, named, stored, request, out);
+  });
   return out;
 }
 

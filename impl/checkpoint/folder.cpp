@@ -34,6 +34,18 @@ std::vector<fs::path> entries(const fs::path& parent) {
     paths.push_back(it->path());
   return paths;
 }
+
+bool is_link(const fs::path& path) {
+  std::error_code error;
+  return fs::is_symlink(path, error);
+}
+
+/// Those of a run's own, which may go.
+std::vector<Found> removable_checkpoints(const fs::path& parent) {
+  std::vector<Found> found = committed_checkpoints(parent);
+  std::erase_if(found, [](const Found& checkpoint) { return checkpoint.linked; });
+  return found;
+}
 }  // namespace
 
 std::string folder_name(std::int64_t step) {
@@ -57,7 +69,7 @@ void require_step_of_name(const fs::path& folder, std::int64_t step) {
 
 Manifest read_manifest(const fs::path& folder) {
   const fs::path path = folder / manifest_name;
-  Manifest manifest = manifest_from_json(read_whole(path, manifest_limit), path.string());
+  Manifest manifest = manifest_from_json(read_whole(path, spec::file_limits::manifest), path.string());
   require_step_of_name(folder, manifest.step);
   return manifest;
 }
@@ -68,7 +80,7 @@ bool marker_is_right(const fs::path& folder) try {
   std::error_code error;
   return fs::is_regular_file(folder / marker_name, error) &&
          fs::is_regular_file(folder / manifest_name, error) &&
-         read_whole(folder / marker_name, 64) == hash_of_manifest(folder) + "\n";
+         read_whole(folder / marker_name, spec::file_limits::marker) == hash_of_manifest(folder) + "\n";
 } catch (const UserError&) {
   return false;  // too long, or the disk does not give it
 }
@@ -86,15 +98,15 @@ Manifest committed_manifest(const fs::path& folder, const std::string& advice) {
 }
 
 std::string hash_of_manifest(const fs::path& folder) {
-  const std::string manifest = read_whole(folder / manifest_name, manifest_limit);
+  const std::string manifest = read_whole(folder / manifest_name, spec::file_limits::manifest);
   return content_hash(std::as_bytes(std::span(manifest)));
 }
 
-void write_manifest(const fs::path& folder, const Manifest& manifest) {
+void write_manifest(const OutputFolder& folder, const Manifest& manifest) {
   const std::string json = to_json(manifest);
-  write_text(folder / manifest_name, json);
-  write_text(folder / marker_name, content_hash(std::as_bytes(std::span(json))) + "\n");
-  sync_folder(folder);
+  write_text(folder, manifest_name, json);
+  write_text(folder, marker_name, content_hash(std::as_bytes(std::span(json))) + "\n");
+  sync_folder(folder.path());
 }
 
 bool committed(const fs::path& folder) try {
@@ -109,7 +121,7 @@ std::vector<Found> marked_checkpoints(const fs::path& parent) {
   for (const fs::path& path : entries(parent)) {
     std::error_code error;
     const auto step = step_in_name(path.filename().string());
-    if (step && fs::exists(path / marker_name, error)) found.push_back({*step, path});
+    if (step && fs::exists(path / marker_name, error)) found.push_back({*step, path, is_link(path)});
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.step < b.step; });
   return found;
@@ -135,13 +147,17 @@ std::vector<spec::record::StatedPlace> places_in_record(const fs::path& director
 
 void remove_leftovers(const fs::path& parent) {
   const DiskCall disk;
+  const OutputFolder folder = OutputFolder::own(parent);
   for (const fs::path& path : entries(parent)) {
     const std::string name = path.filename().string();
     const bool partial = name.starts_with(".step_") && name.ends_with(".partial");
     std::error_code error;
     // A folder with a marker that does not match is evidence of damage and stays for the user to look at.
-    if (partial || (step_in_name(name) && !fs::exists(path / marker_name, error)))
-      fs::remove_all(path, error);
+    if (partial || (step_in_name(name) && !is_link(path) && !fs::exists(path / marker_name, error))) try {
+        folder.remove(name);
+      } catch (const UserError&) {
+        // It is in nobody's way.
+      }
   }
 }
 
@@ -155,28 +171,28 @@ std::optional<fs::path> best_checkpoint(const fs::path& parent) {
 
 void name_best(const fs::path& parent, const fs::path& path) {
   const DiskCall disk;
-  const fs::path link = parent / best_name, partial = parent / ("." + std::string(best_name) + ".partial");
-  std::error_code error;
-  fs::remove(partial, error);
-  fs::create_symlink(path.filename(), partial, error);
-  if (!error) fs::rename(partial, link, error);
-  if (error)
-    throw UserError(ExitCode::io, path.string() + " is committed, but cannot be named " + link.string() +
-                                      ": " + error.message());
-  sync_folder(parent);
+  const std::string partial = "." + std::string(best_name) + ".partial";
+  try {
+    const OutputFolder folder = OutputFolder::own(parent);
+    folder.remove(partial);
+    folder.link(path.filename().string(), partial);
+    folder.rename(partial, best_name);
+    folder.sync();
+  } catch (const UserError& error) {
+    throw UserError(ExitCode::io, path.string() + " is committed, but cannot be named " +
+                                      (parent / best_name).string() + ": " + error.what());
+  }
 }
 
 namespace {
 /// The marker first, so that a crash leaves no checkpoint that seems whole.
-void remove_checkpoint(const fs::path& folder) {
-  std::error_code error;
-  fs::remove(folder / marker_name, error);
-  if (error)
-    throw UserError(ExitCode::io,
-                    "cannot remove " + (folder / marker_name).string() + ": " + error.message());
-  sync_folder(folder);
-  fs::remove_all(folder, error);
-  if (error) throw UserError(ExitCode::io, "cannot remove " + folder.string() + ": " + error.message());
+void remove_checkpoint(const fs::path& path) {
+  const OutputFolder parent = OutputFolder::own(path.parent_path());
+  const std::string name = path.filename().string();
+  const OutputFolder folder = parent.within(name);
+  folder.remove(marker_name);
+  folder.sync();
+  parent.remove(name);
 }
 
 std::int64_t bytes_in(const fs::path& folder) {
@@ -194,7 +210,7 @@ std::vector<fs::path> make_room(const fs::path& parent, std::int64_t bytes,
   if (!free || *free >= bytes || !safe) return {};
   std::vector<fs::path> removed;
   std::int64_t room = *free;
-  for (const Found& each : committed_checkpoints(parent)) {
+  for (const Found& each : removable_checkpoints(parent)) {
     if (room >= bytes || each.path == fs::path(*safe)) break;
     if (each.path == also) continue;
     room += bytes_in(each.path);
@@ -207,15 +223,15 @@ std::vector<fs::path> make_room(const fs::path& parent, std::int64_t bytes,
 
 void retain_newest(const fs::path& parent, std::int64_t keep, const std::optional<fs::path>& also) {
   const DiskCall disk;
-  std::vector<Found> found = committed_checkpoints(parent);
+  const std::vector<Found> found = removable_checkpoints(parent);
   const auto count = static_cast<std::int64_t>(found.size());
   for (std::int64_t i = 0; i + std::max<std::int64_t>(keep, 1) < count; ++i) {
     const fs::path& folder = found[static_cast<std::size_t>(i)].path;
     if (folder != also) remove_checkpoint(folder);
   }
-  const fs::path link = parent / best_name;
   std::error_code error;
-  if (fs::is_symlink(link, error) && !fs::exists(link, error)) fs::remove(link, error);
+  if (is_link(parent / best_name) && !fs::exists(parent / best_name, error))
+    OutputFolder::own(parent).remove(best_name);
 }
 
 }  // namespace assay::impl::checkpoint

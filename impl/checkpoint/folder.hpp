@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "spec/record/lines.hpp"
 
 namespace assay::impl::checkpoint {
@@ -14,11 +15,11 @@ namespace assay::impl::checkpoint {
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr const char* best_name = "best";
 inline constexpr const char* marker_name = "COMMITTED";
-inline constexpr std::int64_t manifest_limit = std::int64_t{256} << 20;  ///< longest that is read [B]
 
 struct Found {
   std::int64_t step;
   std::filesystem::path path;
+  bool linked = false;  ///< a link to a folder elsewhere: read as any other, never removed
 };
 
 /// "step_00000100"
@@ -37,7 +38,7 @@ std::string hash_of_manifest(const std::filesystem::path& folder);
 
 /// The last files of a folder, in which all others are durable: the manifest, then the marker, then the
 /// folder's entries. Errors: UserError(io).
-void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+void write_manifest(const OutputFolder& folder, const Manifest& manifest);
 
 /// Where the record of the run folder `directory` stood when its committed checkpoints were saved, as far as
 /// they say so.
@@ -53,7 +54,7 @@ std::vector<Found> marked_checkpoints(const std::filesystem::path& parent);
 std::vector<Found> committed_checkpoints(const std::filesystem::path& parent);
 
 /// Removes what crashed saves and removals left behind in `parent`: .partial folders, folders without a
-/// marker.
+/// marker. Errors: UserError(io) where `parent` itself is a link.
 void remove_leftovers(const std::filesystem::path& parent);
 
 /// The committed checkpoint of `parent` that is named the best; nothing where none is.
@@ -64,7 +65,8 @@ std::optional<std::filesystem::path> best_checkpoint(const std::filesystem::path
 void name_best(const std::filesystem::path& parent, const std::filesystem::path& path);
 
 /// Removes the oldest committed checkpoints beyond the newest `keep` (>= 1), but for `also`, marker first;
-/// and a link `best` whose checkpoint is gone. Errors: UserError(io).
+/// and a link `best` whose checkpoint is gone. What is linked is not counted and stays. Errors:
+/// UserError(io).
 void retain_newest(const std::filesystem::path& parent, std::int64_t keep,
                    const std::optional<std::filesystem::path>& also = {});
 

@@ -1,6 +1,5 @@
 #include "impl/checkpoint/input_file.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "impl/machine/patient_call.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::impl::checkpoint {
 
@@ -21,12 +21,15 @@ void InputFile::fail(const std::string& why) const {
 }
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) fail(std::strerror(errno));
+  try {
+    descriptor_ = spec::open_for_reading(path_);
+  } catch (const spec::FileFault& fault) {
+    fail(fault.why());
+  }
   struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (fstat(descriptor_, &status) != 0) {
     close(descriptor_);
-    fail("not a file");
+    fail(std::strerror(errno));
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
   identity_ = std::to_string(status.st_ino) + ":" + std::to_string(status.st_ctim.tv_sec) + "." +

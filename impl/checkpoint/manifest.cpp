@@ -1,8 +1,15 @@
 #include "impl/checkpoint/manifest.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "spec/checkpoint/safetensors.hpp"
 #include "spec/config/value.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::checkpoint {
 namespace {
@@ -25,14 +32,44 @@ std::string to_json(const DataFile& file) {
          (file.of == DataFile::training ? "" : ", \"of\": " + json_string(file.of)) + '}';
 }
 
+/// The elements of an array.
+std::vector<Item> elements(Item json) {
+  if (!json.is(spec::document::Kind::list)) json.wrong("an array");
+  std::vector<Item> out;
+  for (std::size_t i = 0; i < json.size(); ++i) out.push_back(json[i]);
+  return out;
+}
+
+/// A count of bytes, steps or elements, of which sums stay within 64 bits.
+std::int64_t count_from(Item json) {
+  constexpr std::int64_t most = std::int64_t{1} << 60;
+  const std::int64_t count = json.integer();
+  if (count < 0 || count > most) json.wrong("from 0 to 2^60");
+  return count;
+}
+
+/// A text that is there once.
+const std::string& unique_from(Item json, std::set<std::string>& known) {
+  if (!known.insert(json.text()).second) json.refuse(spec::quote(json.text()) + " is there twice");
+  return json.text();
+}
+
+/// The name of one of the checkpoint's parts.
+std::string part_from(Item json, std::string name) {
+  if (std::ranges::find(part_names, name) == std::end(part_names))
+    json.wrong("of the parts master, moment1 and moment2");
+  return name;
+}
+
 std::vector<DataFile> data_from(Item json) {
   std::vector<DataFile> files;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    files.push_back({.path = json[i].at("path").text(),
-                     .bytes = json[i].at("bytes").integer(),
-                     .sample = json[i].at("sample").text()});
-    if (const auto format = json[i].find("format")) files.back().format = format->text();
-    if (const auto of = json[i].find("of")) files.back().of = of->text();
+  for (const Item file : elements(json)) {
+    file.allow_only({"path", "bytes", "sample", "format", "of"});
+    files.push_back({.path = file.at("path").text(),
+                     .bytes = count_from(file.at("bytes")),
+                     .sample = file.at("sample").text()});
+    if (const auto format = file.find("format")) files.back().format = format->text();
+    if (const auto of = file.find("of")) files.back().of = of->text();
   }
   return files;
 }
@@ -48,10 +85,16 @@ std::string list_of(const std::vector<std::int64_t>& numbers) {
   return '[' + text + ']';
 }
 
-std::vector<std::int64_t> numbers_from(Item json) {
-  std::vector<std::int64_t> numbers;
-  for (std::size_t i = 0; i < json.size(); ++i) numbers.push_back(json[i].integer());
-  return numbers;
+/// Counts whose product is one, too.
+std::vector<std::int64_t> extents_from(Item json) {
+  std::vector<std::int64_t> extents;
+  std::int64_t size = 1;
+  for (const Item extent : elements(json)) {
+    extents.push_back(count_from(extent));
+    if (__builtin_mul_overflow(size, std::max<std::int64_t>(1, extents.back()), &size))
+      json.refuse("the shape has no size in 64 bits");
+  }
+  return extents;
 }
 
 std::string to_json(const ParameterEntry& parameter) {
@@ -67,32 +110,35 @@ std::string to_json(const SliceEntry& slice) {
 }
 
 SliceEntry slice_from(Item json) {
-  const std::vector<std::int64_t> at = numbers_from(json.at("slice"));
+  json.allow_only({"part", "parameter", "slice", "begin", "hash"});
+  const std::vector<Item> at = elements(json.at("slice"));
   if (at.size() != 4) json.at("slice").wrong("[row, rows, column, columns]");
-  return {.part = json.at("part").text(),
+  return {.part = part_from(json.at("part"), json.at("part").text()),
           .parameter = json.at("parameter").text(),
-          .slice = {at[0], at[1], at[2], at[3]},
-          .begin = static_cast<std::uint64_t>(json.at("begin").integer()),
+          .slice = {count_from(at[0]), count_from(at[1]), count_from(at[2]), count_from(at[3])},
+          .begin = static_cast<std::uint64_t>(count_from(json.at("begin"))),
           .hash = json.at("hash").text()};
 }
 
 FileEntry file_from(Item json, std::int64_t schema) {
-  FileEntry file{.name = json.at("name").text(),
-                 .bytes = json.at("bytes").integer(),
-                 .hash = json.at("xxh3").text(),
-                 .slices = {}};
+  json.allow_only({"name", "bytes", "xxh3", schema == 1 ? "tensors" : "slices"});
+  const std::string& name = json.at("name").text();
+  if (!spec::is_file_name(name)) json.at("name").wrong("the name of a file in the checkpoint's folder");
+  FileEntry file{
+      .name = name, .bytes = count_from(json.at("bytes")), .hash = json.at("xxh3").text(), .slices = {}};
   if (schema == 1) {
-    const Item tensors = json.at("tensors");
-    for (std::size_t i = 0; i < tensors.size(); ++i)
-      file.slices.push_back({.part = {},
-                             .parameter = tensors[i].at("name").text(),
+    const std::string part = part_from(json.at("name"), name.substr(0, name.find('.')));
+    for (const Item tensor : elements(json.at("tensors"))) {
+      tensor.allow_only({"name", "xxh3"});
+      file.slices.push_back({.part = part,
+                             .parameter = tensor.at("name").text(),
                              .slice = {},
                              .begin = 0,
-                             .hash = tensors[i].at("xxh3").text()});
+                             .hash = tensor.at("xxh3").text()});
+    }
     return file;
   }
-  const Item slices = json.at("slices");
-  for (std::size_t i = 0; i < slices.size(); ++i) file.slices.push_back(slice_from(slices[i]));
+  for (const Item slice : elements(json.at("slices"))) file.slices.push_back(slice_from(slice));
   return file;
 }
 
@@ -135,9 +181,12 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
   if (schema.integer() < 1 || schema.integer() > manifest_schema)
     throw UserError(ExitCode::bad_data, origin + ": checkpoint_c2: schema " + schema.shown() +
                                             " is neither 1 nor 2; use the version of assay that wrote it");
+  // What is not known may change what the rest means.
+  json.allow_only({"schema", "step", "tokens", "skipped", "record", "version", "dtype", "config", "derived",
+                   "model", "data", "validation", "parameters", "files"});
   Manifest manifest{.schema = schema.integer(),
-                    .step = json.at("step").integer(),
-                    .tokens = json.at("tokens").integer(),
+                    .step = count_from(json.at("step")),
+                    .tokens = count_from(json.at("tokens")),
                     .config = json.at("config").text(),
                     .derived = {},
                     .version = json.at("version").text(),
@@ -148,24 +197,30 @@ Manifest manifest_from_json(const std::string& text, const std::string& origin) 
                     .files = {}};
   if (const auto derived = json.find("derived")) {
     manifest.derived.emplace();
-    for (std::size_t i = 0; i < derived->size(); ++i) manifest.derived->push_back((*derived)[i].text());
+    for (const Item name : elements(*derived)) manifest.derived->push_back(name.text());
   }
   if (const auto data = json.find("data")) manifest.data = data_from(*data);
-  if (const auto validation = json.find("validation"))
+  if (const auto validation = json.find("validation")) {
+    validation->allow_only({"loss", "set"});
     manifest.validation = {.loss = validation->at("loss").real(), .set = validation->at("set").text()};
-  if (const auto model = json.find("model")) manifest.model = model->text();
-  if (const auto skipped = json.find("skipped")) manifest.skipped = skipped->integer();
-  if (const auto record = json.find("record")) manifest.record = record->text();
-  if (manifest.schema > 1) {
-    const Item parameters = json.at("parameters");
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      manifest.parameters.push_back({.name = parameters[i].at("name").text(),
-                                     .dtype = parameters[i].at("dtype").text(),
-                                     .shape = numbers_from(parameters[i].at("shape"))});
   }
-  const Item files = json.at("files");
-  for (std::size_t i = 0; i < files.size(); ++i)
-    manifest.files.push_back(file_from(files[i], manifest.schema));
+  if (const auto model = json.find("model")) manifest.model = model->text();
+  if (const auto skipped = json.find("skipped")) manifest.skipped = count_from(*skipped);
+  if (const auto record = json.find("record")) manifest.record = record->text();
+  std::set<std::string> names, file_names;
+  if (manifest.schema > 1)
+    for (const Item parameter : elements(json.at("parameters"))) {
+      parameter.allow_only({"name", "dtype", "shape"});
+      manifest.parameters.push_back({.name = unique_from(parameter.at("name"), names),
+                                     .dtype = parameter.at("dtype").text(),
+                                     .shape = extents_from(parameter.at("shape"))});
+      if (spec::safetensors::element_bytes(manifest.parameters.back().dtype) == 0)
+        parameter.at("dtype").wrong("a type of safetensors");
+    }
+  for (const Item file : elements(json.at("files"))) {
+    manifest.files.push_back(file_from(file, manifest.schema));
+    unique_from(file.at("name"), file_names);
+  }
   return manifest;
 }
 

@@ -45,17 +45,19 @@ NewestWhole newest_whole(const std::string& directory, Look look, const std::vec
 
 std::string set_aside(const std::string& path) {
   const DiskCall disk;
-  std::string to = path + ".damaged";
-  std::error_code error;
-  for (int number = 2; fs::exists(to, error); ++number) to = path + ".damaged-" + std::to_string(number);
-  fs::rename(path, to, error);
-  if (error)
-    throw UserError(ExitCode::io, "cannot rename the damaged checkpoint " + path + " to " + to + ": " +
-                                      error.message() +
-                                      "; move it away, since what this run saves at its "
-                                      "step needs the name");
-  sync_folder(fs::path(path).parent_path());
-  return to;
+  const std::string name = fs::path(path).filename().string();
+  std::string to = name + ".damaged";
+  try {
+    const OutputFolder parent = OutputFolder::own(fs::path(path).parent_path());
+    for (int number = 2; parent.look(to) != Entry::none; ++number)
+      to = name + ".damaged-" + std::to_string(number);
+    parent.rename(name, to);
+    parent.sync();
+  } catch (const UserError& error) {
+    throw UserError(ExitCode::io, "a damaged checkpoint stays in the way: " + std::string(error.what()) +
+                                      "; move it away, since what this run saves at its step needs the name");
+  }
+  return (fs::path(path).parent_path() / to).string();
 }
 
 }  // namespace assay::impl::checkpoint

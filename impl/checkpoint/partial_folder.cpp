@@ -1,5 +1,6 @@
 #include "impl/checkpoint/partial_folder.hpp"
 
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -9,42 +10,48 @@
 
 namespace assay::impl::checkpoint {
 
-PartialFolder::PartialFolder(std::filesystem::path path) : path_(std::move(path)) {
-  const DiskCall disk;
-  std::error_code error;
-  std::filesystem::create_directories(path_, error);
-  if (error) throw UserError(ExitCode::io, "cannot create " + path_.string() + ": " + error.message());
-}
+PartialFolder::PartialFolder(OutputFolder parent, std::string name)
+    : parent_(std::move(parent)), name_(std::move(name)), folder_([this] {
+        const DiskCall disk;
+        return parent_.made(name_);
+      }()) {}
 
 PartialFolder::~PartialFolder() {
   const DiskCall disk;
-  std::error_code ignored;
-  if (!complete_) std::filesystem::remove_all(path_, ignored);
+  if (complete_) return;
+  try {
+    parent_.remove(name_);
+  } catch (const UserError&) {
+    // A later call takes it away.
+  }
 }
 
-void PartialFolder::rename_to(const std::filesystem::path& final_path) {
+void PartialFolder::rename_to(const std::string& final_name) {
   const DiskCall disk;
-  std::error_code error;
-  std::filesystem::rename(path_, final_path, error);
-  if (error) throw UserError(ExitCode::io, "cannot rename " + path_.string() + ": " + error.message());
+  parent_.rename(name_, final_name);
   complete_ = true;
 }
 
-NewFolder new_folder(const std::string& path) {
+void make_folder(const std::string& path, const std::function<void(const OutputFolder&)>& fill) {
   namespace fs = std::filesystem;
   fs::path folder = fs::absolute(path).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   std::error_code unknown;
-  if (fs::exists(folder, unknown))
+  if (fs::exists(fs::symlink_status(folder, unknown)))
     throw UserError(ExitCode::usage, path + " exists; give a folder that does not");
   create_durable_folder(folder.parent_path());
-  fs::path partial = folder.parent_path() / ("." + folder.filename().string() + ".partial");
-  fs::remove_all(partial, unknown);
-  return {std::move(folder), std::move(partial)};
+  const std::string name = folder.filename().string(), partial = "." + name + ".partial";
+  OutputFolder parent(folder.parent_path());
+  parent.remove(partial);
+  PartialFolder made(std::move(parent), partial);
+  fill(made.folder());
+  sync_folder(made.folder().path());
+  made.rename_to(name);
+  sync_folder(folder.parent_path());
 }
 
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  DurableFile file(path);
+void write_text(const OutputFolder& folder, const std::string& name, const std::string& text) {
+  DurableFile file(folder, name);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

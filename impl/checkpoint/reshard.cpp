@@ -50,10 +50,10 @@ std::int64_t elements_in(const StoredState& stored) {
 /// that hold it.
 class Files {
  public:
-  Files(const StoredState& stored, const fs::path& folder, std::int64_t count) {
+  Files(const StoredState& stored, const OutputFolder& folder, std::int64_t count) : folder_(folder) {
     const std::int64_t elements = elements_in(stored);
     for (std::int64_t k = 0; k < count; ++k)
-      planned_.push_back({folder / rank_file(static_cast<int>(k), static_cast<int>(count), ".safetensors"),
+      planned_.push_back({rank_file(static_cast<int>(k), static_cast<int>(count), ".safetensors"),
                           slices_in(stored, spec::equal_part(elements, k, count))});
     for (const char* part : part_names)
       for (const ParameterEntry& parameter : stored.parameters()) {
@@ -69,7 +69,7 @@ class Files {
 
  private:
   struct Planned {
-    fs::path path;
+    std::string name;
     std::vector<SliceEntry> slices;
   };
 
@@ -105,7 +105,7 @@ class Files {
   void next_file(const StoredState& stored) {
     if (file_) {
       file_->commit();
-      done_.push_back({.name = planned_[done_.size()].path.filename().string(),
+      done_.push_back({.name = planned_[done_.size()].name,
                        .bytes = file_->size(),
                        .hash = header_hash_,
                        .slices = planned_[done_.size()].slices});
@@ -116,12 +116,13 @@ class Files {
     const std::string header = slice_header(
         next.slices,
         [&](const std::string& name) -> const ParameterEntry& { return stored.parameter(name); });
-    file_ = std::make_unique<DurableFile>(next.path);
+    file_ = std::make_unique<DurableFile>(folder_, next.name);
     file_->write(std::as_bytes(std::span(header)));
     header_hash_ = file_->hash();
     slice_ = 0;
   }
 
+  const OutputFolder& folder_;
   std::vector<Planned> planned_;
   std::vector<FileEntry> done_;
   std::unique_ptr<DurableFile> file_;
@@ -140,14 +141,12 @@ Resharded reshard(const ReshardRequest& request) {
   out.from = checkpoint_in(request.checkpoint);
   const StoredState stored(out.from, "; nothing was written: take another checkpoint");
   out.step = stored.manifest().step;
-  const auto [folder, partial] = new_folder(request.folder);
-  PartialFolder made(partial);
-  Manifest manifest = stored.manifest();
-  manifest.files = Files(stored, partial, request.files).entries();
-  for (const FileEntry& file : manifest.files) out.bytes += file.bytes;
-  write_manifest(partial, manifest);
-  made.rename_to(folder);
-  sync_folder(folder.parent_path());
+  make_folder(request.folder, [&](const OutputFolder& folder) {
+    Manifest manifest = stored.manifest();
+    manifest.files = Files(stored, folder, request.files).entries();
+    for (const FileEntry& file : manifest.files) out.bytes += file.bytes;
+    write_manifest(folder, manifest);
+  });
   return out;
 }
 

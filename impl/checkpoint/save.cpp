@@ -50,8 +50,8 @@ bool is_best(const fs::path& parent, const Validated& validation) {
 }
 
 /// A file that is gone when the checkpoint is committed: it need not outlive a crash.
-void write_passing(const fs::path& path, const std::string& text) {
-  DurableFile(path).write(std::as_bytes(std::span(text)));
+void write_passing(const OutputFolder& folder, const std::string& name, const std::string& text) {
+  DurableFile(folder, name).write(std::as_bytes(std::span(text)));
 }
 
 /// What a rank knows `path` by; empty where it does not see it.
@@ -127,7 +127,7 @@ bool Save::all_written() const {
   return std::all_of(writers_.begin(), writers_.end(), [&](int rank) {
     const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
     try {
-      file_from_json(read_whole(slices, manifest_limit), slices.string());
+      file_from_json(read_whole(slices, spec::file_limits::manifest), slices.string());
       return true;
     } catch (const UserError&) {
       return false;
@@ -162,17 +162,18 @@ void Save::make_folder() {
   const auto free = free_bytes(parent_);
   if (free && *free < needed_)
     throw UserError(ExitCode::io, "the disk is full; checkpoints committed before are intact");
-  folder_ = std::make_unique<PartialFolder>(partial_);
-  write_passing(partial_ / token_name, "");
+  folder_ = std::make_unique<PartialFolder>(OutputFolder::own(parent_), partial_.filename().string());
+  write_passing(folder_->folder(), token_name, "");
 }
 
 void Save::write(const Snapshot& snapshot, const std::function<void()>& piece,
                  const std::function<void()>& confirm) const {
   if (std::find(writers_.begin(), writers_.end(), rank_) == writers_.end()) return;
   with_reason([&] {
-    const FileEntry entry = snapshot.write(partial_ / rank_file(rank_, ranks_, tensors_ending), piece);
+    const OutputFolder folder = OutputFolder::own(parent_).within(partial_.filename().string());
+    const FileEntry entry = snapshot.write(folder, rank_file(rank_, ranks_, tensors_ending), piece);
     confirm();
-    write_passing(partial_ / rank_file(rank_, ranks_, slices_ending), to_json(entry));
+    write_passing(folder, rank_file(rank_, ranks_, slices_ending), to_json(entry));
   });
 }
 
@@ -191,13 +192,12 @@ Manifest Save::manifest_of_ranks() const {
                     .skipped = state_.skipped,
                     .record = state_.record};
   for (const int rank : writers_) {
-    const fs::path slices = partial_ / rank_file(rank, ranks_, slices_ending);
-    manifest.files.push_back(file_from_json(read_whole(slices, manifest_limit), slices.string()));
-    std::error_code left_there;
-    fs::remove(slices, left_there);
+    const std::string slices = rank_file(rank, ranks_, slices_ending);
+    const std::string path = (partial_ / slices).string();
+    manifest.files.push_back(file_from_json(read_whole(path, spec::file_limits::manifest), path));
+    folder_->folder().remove(slices);
   }
-  std::error_code left_there;
-  fs::remove(partial_ / token_name, left_there);
+  folder_->folder().remove(token_name);
   return manifest;
 }
 
@@ -210,8 +210,8 @@ Saved Save::commit() {
     } else {
       if (patience_.count() > 0) await([&] { return all_written(); }, "one did not write its part");
       manifest = manifest_of_ranks();
-      write_manifest(partial_, manifest);
-      folder_->rename_to(path_);
+      write_manifest(folder_->folder(), manifest);
+      folder_->rename_to(path_.filename().string());
     }
     // Also of a checkpoint that was there: an earlier call may have failed between its rename and this flush.
     sync_folder(parent_);

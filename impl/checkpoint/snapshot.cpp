@@ -58,9 +58,9 @@ void Snapshot::copy_to(HostMemory& memory) {
   if (cuda) at::cuda::getCurrentCUDAStream().synchronize();
 }
 
-FileEntry Snapshot::write(const std::filesystem::path& path,
+FileEntry Snapshot::write(const OutputFolder& folder, const std::string& name,
                           const std::function<void()>& piece_begins) const {
-  FileEntry entry{.name = path.filename().string(), .bytes = 0, .hash = {}, .slices = {}};
+  FileEntry entry{.name = name, .bytes = 0, .hash = {}, .slices = {}};
   for (const Piece& piece : pieces_)
     entry.slices.push_back({.part = piece.part,
                             .parameter = parameters_[piece.held.number].name,
@@ -71,7 +71,7 @@ FileEntry Snapshot::write(const std::filesystem::path& path,
   const std::string head = slice_header(entry.slices, [&](const std::string&) -> const ParameterEntry& {
     return parameters_[pieces_[next++].held.number];
   });
-  DurableFile file(path);
+  DurableFile file(folder, name);
   file.write(std::as_bytes(std::span(head)));
   entry.hash = file.hash();
   for (std::size_t i = 0; i < pieces_.size(); ++i) {

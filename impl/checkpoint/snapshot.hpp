@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/params/slices.hpp"
 
 namespace assay::impl::checkpoint {
@@ -30,10 +31,11 @@ class Snapshot {
   /// Copies everything there; complete on return. From here on the buffers may change, and `memory` may not.
   void copy_to(HostMemory& memory);
 
-  /// Writes a safetensors file of all slices, durable on return. `piece` is called before each slice. Errors:
-  /// UserError(io); UserError(non_finite) checkpoint_c5 naming the parameter where a value is NaN or
+  /// Writes a new safetensors file of all slices, durable on return. `piece` is called before each slice.
+  /// Errors: UserError(io); UserError(non_finite) checkpoint_c5 naming the parameter where a value is NaN or
   /// infinite.
-  FileEntry write(const std::filesystem::path& file, const std::function<void()>& piece) const;
+  FileEntry write(const OutputFolder& folder, const std::string& name,
+                  const std::function<void()>& piece) const;
 
   /// Parameters of the model with their types.
   std::vector<ParameterEntry> parameters() const { return parameters_; }

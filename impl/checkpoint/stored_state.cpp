@@ -71,7 +71,6 @@ const InputFile& StoredState::opened(std::size_t file) const {
 void StoredState::add_first_form() {
   for (std::size_t f = 0; f < manifest_.files.size(); ++f) {
     FileEntry& file = manifest_.files[f];
-    const std::string part = file.name.substr(0, file.name.find('.'));
     const InputFile& input = opened(f);
     const auto header = [&]() -> spec::safetensors::Header {
       try {
@@ -88,10 +87,9 @@ void StoredState::add_first_form() {
       const auto tensor = std::find_if(header.tensors.begin(), header.tensors.end(),
                                        [&](const auto& each) { return each.name == slice.parameter; });
       if (tensor == header.tensors.end()) refuse_content(f, "its header");
-      slice.part = part;
       slice.slice = spec::whole_slice(tensor->shape);
       slice.begin = header.data_offset + tensor->begin;
-      if (part == part_names[0])
+      if (slice.part == part_names[0])
         manifest_.parameters.push_back(
             {.name = tensor->name, .dtype = tensor->dtype, .shape = tensor->shape});
     }
@@ -109,13 +107,20 @@ void StoredState::index() {
     std::int64_t elements = 0;
     for (std::size_t i = 0; i < stored.size(); ++i) {
       const spec::Slice& slice = stored[i].entry->slice;
-      elements += slice.size();
-      bool alone = slice.size() > 0 && spec::intersection(slice, spec::whole_slice(whole.shape)) == slice;
+      bool alone = slice.rows > 0 && slice.columns > 0 &&
+                   spec::intersection(slice, spec::whole_slice(whole.shape)) == slice;
       for (std::size_t j = 0; j < i; ++j)
         alone = alone && spec::intersection(slice, stored[j].entry->slice).size() == 0;
       if (!alone)
         refuse(folder_, "checkpoint_c4: " + text_of(*stored[i].entry, whole) +
                             " lies outside of its parameter, or is there twice" + advice_);
+      const FileEntry& file = manifest_.files[stored[i].file];
+      const std::uint64_t room = static_cast<std::uint64_t>(file.bytes);
+      if (stored[i].entry->begin > room || static_cast<std::uint64_t>(slice.size()) >
+                                               (room - stored[i].entry->begin) / bytes_of_element(whole))
+        refuse(folder_, "checkpoint_c4: " + text_of(*stored[i].entry, whole) + " lies outside of its file " +
+                            file.name + advice_);
+      elements += slice.size();
     }
     if (elements != spec::whole_slice(whole.shape).size())
       refuse(folder_, "checkpoint_c4: " + key.first + "/" + key.second +

@@ -11,8 +11,6 @@ namespace assay::impl::checkpoint {
 namespace fs = std::filesystem;
 
 namespace {
-constexpr std::int64_t index_limit = std::int64_t{64} << 20;  // bytes; 100,000 tensors have about 10 MB
-
 [[noreturn]] void refuse_weights(const fs::path& path, const std::string& what) {
   throw UserError(ExitCode::bad_data, path.string() + ": " + what);
 }
@@ -70,7 +68,7 @@ WeightFolder open_weights(const std::string& path) {
     open_one(folder, spec::single_weight_file);
     return folder;
   }
-  const std::string json = read_whole(index, index_limit);
+  const std::string json = read_whole(index, spec::file_limits::weight_index);
   const std::vector<std::string> names = spec::files_of_index(json, index.string());
   // weight_files_c9
   const auto other =

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -9,6 +8,7 @@
 #include "impl/cli/audit_print.hpp"
 #include "impl/cli/doctor/huge_pages.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "spec/audit/readers/option_words.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
@@ -132,10 +132,7 @@ void write_junit(const std::string& path, const std::string& xml, std::ostream& 
     out << xml;
     return;
   }
-  std::ofstream file(path, std::ios::binary);
-  file << xml;
-  file.close();
-  if (!file) throw UserError(ExitCode::io, "cannot write " + path + "; is the folder there, and not full?");
+  write_output(path, xml);
 }
 
 /// The report may be no file that is read, by whatever path it is named.

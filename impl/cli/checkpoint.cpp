@@ -34,7 +34,7 @@ void print_lines(const std::vector<impl::checkpoint::ShownLine>& lines, std::ost
   std::size_t width = 0;
   for (const auto& line : lines) width = std::max(width, line.name.size());
   for (const auto& line : lines)
-    out << line.name << std::string(width + 2 - line.name.size(), ' ') << line.text << "\n";
+    out << line.name << std::string(width + 2 - line.name.size(), ' ') << spec::printable(line.text) << "\n";
 }
 
 int export_checkpoint(const Arguments& arguments, Streams streams) {

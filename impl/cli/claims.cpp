@@ -1,9 +1,7 @@
-#include <filesystem>
-#include <fstream>
-
 #include "impl/cli/verb.hpp"
 #include "spec/claims/page.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
@@ -14,23 +12,11 @@ using spec::claims::Claim;
 using spec::claims::Document;
 using spec::claims::Verdict;
 
-constexpr std::size_t largest = 16 << 20;  // bytes; five hundred claims have 0.2 MiB
-
-std::string text_of(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw UserError(ExitCode::usage, path + ": is a folder; give a file of claims, as in golden/claims");
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::usage, path + ": cannot be opened; give a file of claims, as in golden/claims");
-  std::string text(largest + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw UserError(ExitCode::io, path + ": cannot be read to its end; is its disk in order?");
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > largest)
-    throw UserError(ExitCode::bad_data,
-                    path + ": is larger than 16 MiB; give a file of claims, as in golden/claims");
-  return text;
+std::string text_of(const std::string& path) try {
+  return spec::read_file(path, spec::file_limits::claims, spec::Behind::stream);
+} catch (const spec::FileFault& fault) {
+  throw UserError(fault.kind() == spec::FileFault::Kind::too_long ? fault.code() : ExitCode::usage,
+                  std::string(fault.what()) + "; give a file of claims, as in golden/claims");
 }
 
 /// Errors: UserError; of a file that is not called .toml with what to give.
@@ -63,7 +49,7 @@ std::size_t list_misjudged(const Document& document, std::ostream& err) {
     const Verdict verdict = judge(claim, document).verdict;
     if (verdict == claim.verdict) continue;
     ++misjudged;
-    err << document.key << "." << claim.id << ": the file says \"" << to_string(claim.verdict)
+    err << spec::printable(document.key + "." + claim.id) << ": the file says \"" << to_string(claim.verdict)
         << "\", the recomputation says \"" << to_string(verdict) << "\"\n";
   }
   return misjudged;

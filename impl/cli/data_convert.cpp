@@ -21,15 +21,18 @@ using checkpoint::DurableFile;
 /// A file that is written under another name, and taken away again unless it got its own.
 class NewFile {
  public:
-  explicit NewFile(fs::path path) : path_(std::move(path)), partial_(path_.string() + ".partial") {
-    std::error_code none;
-    fs::remove(partial_, none);  // of a conversion that was killed
-    file_.emplace(partial_);
+  explicit NewFile(const fs::path& path)
+      : folder_(path.parent_path()), name_(path.filename().string()), partial_(name_ + ".partial") {
+    folder_.remove(partial_);  // of a conversion that was killed
+    file_.emplace(folder_, partial_);
   }
   ~NewFile() {
-    std::error_code none;
     file_.reset();
-    if (!named_) fs::remove(partial_, none);
+    if (!named_) try {
+        folder_.remove(partial_);
+      } catch (const UserError&) {
+        // A later conversion takes it away.
+      }
   }
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -37,12 +40,13 @@ class NewFile {
   void write(const std::string& bytes) { file_->write(std::as_bytes(std::span(bytes))); }
   void commit() { file_->commit(); }
   void name() {
-    fs::rename(partial_, path_);
+    folder_.rename(partial_, name_);
     named_ = true;
   }
 
  private:
-  fs::path path_, partial_;
+  OutputFolder folder_;
+  std::string name_, partial_;
   std::optional<DurableFile> file_;
   bool named_ = false;
 };

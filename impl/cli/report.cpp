@@ -1,6 +1,7 @@
 #include "impl/cli/verb.hpp"
 #include "impl/report/write_report.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
 
@@ -12,7 +13,8 @@ int report(const Arguments& arguments, Streams streams) {
   const auto form = arguments.has("csv") ? impl::report::Form::csv : impl::report::Form::page;
   const auto written =
       impl::report::write_report(arguments.positional, arguments.value("output", ""), "", form);
-  for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
+  for (const std::string& fault : written.faults)
+    streams.err << "assay: warning: " << spec::printable(fault) << "\n";
   streams.out << written.file.string() << "\n";
   return 0;
 }

@@ -1,16 +1,21 @@
 // The program `assay-train`: what of training needs libtorch. `assay train` checks the arguments and becomes
 // this.
+#include <unistd.h>
+
 #include <iostream>
 
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/logs/plain_output.hpp"
 #include "impl/machine/probe.hpp"
+#include "impl/machine/standard_streams.hpp"
 #include "impl/report/write_report.hpp"
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
 #include "spec/config/own_model_data.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quote.hpp"
 
 namespace {
 
@@ -37,11 +42,12 @@ constexpr const char* kHelp =
 void report(const std::string& folder, impl::cli::Streams streams) {
   for (const bool last : {false, true}) try {
       const auto written = impl::report::write_report({folder}, "");
-      for (const std::string& fault : written.faults) streams.err << "assay: warning: " << fault << "\n";
+      for (const std::string& fault : written.faults)
+        streams.err << "assay: warning: " << spec::printable(fault) << "\n";
       return;
     } catch (const std::exception& error) {
       if (last)
-        streams.err << "assay: warning: " << error.what() << "; `assay report " << folder
+        streams.err << "assay: warning: " << spec::printable(error.what()) << "; `assay report " << folder
                     << "` writes it later\n";
     }
 }
@@ -98,6 +104,8 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
 }  // namespace
 
 int main(int count, char** words) {
+  impl::open_standard_streams();
+  const impl::logs::PlainOutput out(std::cout, isatty(STDOUT_FILENO)), err(std::cerr, isatty(STDERR_FILENO));
   const impl::cli::Streams streams{std::cout, std::cerr};
   return impl::cli::guarded(streams, [&] { return start({words + 1, words + count}, streams); });
 }

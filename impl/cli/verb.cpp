@@ -1,10 +1,10 @@
 #include "impl/cli/verb.hpp"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "impl/cli/launch_ranks.hpp"
 #include "spec/error.hpp"
+#include "spec/failure.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -227,27 +227,10 @@ int run(const std::vector<std::string>& words, Streams streams) {
   return guarded(streams, [&] { return dispatch(words, streams); });
 }
 
-namespace {
-/// `message` with every word that no path is as long as cut: what was typed by mistake need not come back
-/// whole.
-std::string cut_words(const std::string& message) {
-  constexpr std::size_t longest = 1024, kept = 200;
-  std::string out;
-  for (std::size_t at = 0; at < message.size();) {
-    const std::size_t end = std::min(message.find_first_of(" \n", at), message.size());
-    const bool cut = end - at > longest;
-    out += message.substr(at, cut ? kept : end - at) + (cut ? "..." : "");
-    if (end < message.size()) out += message[end];
-    at = end + 1;
-  }
-  return out;
-}
-}  // namespace
-
 int guarded(Streams streams, const std::function<int()>& action) {
   const auto fail = [&](ExitCode code, const std::string& message) {
     streams.out.flush();
-    streams.err << "assay: error: " << cut_words(message) << "\n";
+    streams.err << "assay: error: " << message << "\n";
     return static_cast<int>(code);
   };
   try {
@@ -257,15 +240,11 @@ int guarded(Streams streams, const std::function<int()>& action) {
     if (!streams.out && code == 0)
       return fail(ExitCode::io, "standard output cannot be written; is its disk full?");
     return code;
-  } catch (const UserError& error) {
-    return fail(error.code(), error.what());
-  } catch (const SpecError& error) {
-    return fail(ExitCode::usage, error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(ExitCode::io, error.path1().string() + ": " + error.code().message() +
-                                  "; look at the path, its permissions and its disk");
   } catch (const std::exception& error) {
-    return fail(ExitCode::bug, std::string("this is a fault of assay, please report it: ") + error.what());
+    const Failure failure = failure_of(error);
+    return failure.code == ExitCode::bug
+               ? fail(failure.code, "this is a fault of assay, please report it: " + failure.text)
+               : fail(failure.code, failure.text);
   }
 }
 

@@ -5,13 +5,11 @@
 #include <vector>
 
 #include "impl/machine/host_name.hpp"
+#include "spec/failure.hpp"
 
 namespace assay::impl {
 
-ExitCode exit_code_of(const std::exception& error) {
-  if (const auto* user = dynamic_cast<const UserError*>(&error)) return user->code();
-  return dynamic_cast<const SpecError*>(&error) ? ExitCode::usage : ExitCode::bug;
-}
+ExitCode exit_code_of(const std::exception& error) { return failure_of(error).code; }
 
 void refuse_together(Communicator& communicator, const std::function<void()>& work) {
   if (communicator.size() == 1) return work();
@@ -19,7 +17,7 @@ void refuse_together(Communicator& communicator, const std::function<void()>& wo
   try {
     work();
   } catch (const std::exception& error) {
-    mine = std::to_string(static_cast<int>(exit_code_of(error))) + " " + error.what();
+    mine = std::to_string(static_cast<int>(exit_code_of(error))) + " " + failure_of(error).text;
   }
   const std::vector<std::string> all = communicator.all_gather(mine);
   const auto first = std::find_if(all.begin(), all.end(), [](const auto& text) { return !text.empty(); });

@@ -7,7 +7,7 @@
 
 namespace assay::impl {
 
-/// A UserError's own, of a SpecError `usage`, otherwise `bug`.
+/// failure_of's (spec/failure.hpp).
 ExitCode exit_code_of(const std::exception& error);
 
 /// Does `work` on each rank. Where it throws on any, all ranks throw AgreedError: its text where it is the

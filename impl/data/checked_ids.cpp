@@ -1,16 +1,16 @@
 #include "impl/data/checked_ids.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "impl/machine/output_folder.hpp"
 #include "spec/checkpoint/content_hash.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::impl::data {
 namespace {
@@ -66,11 +66,15 @@ fs::path ScannedFiles::place(const TokenFile& file) const {
 
 std::optional<IdRange> ScannedFiles::find(const TokenFile& file) const {
   if (!remembers(file)) return {};
-  std::ifstream stream(place(file));
-  std::string title, end;
-  IdRange range;
-  if (stream >> title >> range.smallest >> range.largest >> end && title == "ids" && end == "end")
-    return range;
+  try {
+    std::istringstream text(spec::read_file(place(file), spec::file_limits::marker));
+    std::string title, end;
+    IdRange range;
+    if (text >> title >> range.smallest >> range.largest >> end && title == "ids" && end == "end")
+      return range;
+  } catch (const spec::FileFault&) {
+    // Not scanned yet.
+  }
   return {};
 }
 
@@ -78,18 +82,12 @@ void ScannedFiles::keep(const TokenFile& file, const IdRange& range) const {
   if (!remembers(file)) return;
   std::error_code ignored;
   fs::create_directories(folder_, ignored);
-  const fs::path path = place(file);
-  fs::path fresh = path;
-  fresh += "." + std::to_string(::getpid());
-  {
-    std::ofstream stream(fresh);
-    stream << "ids " << range.smallest << ' ' << range.largest << " end\n";
-    if (!stream.flush()) {
-      fs::remove(fresh, ignored);
-      return;
-    }
+  try {
+    replace_file(OutputFolder(folder_), place(file).filename().string(),
+                 "ids " + std::to_string(range.smallest) + " " + std::to_string(range.largest) + " end\n");
+  } catch (const UserError&) {
+    // The file is read again next time.
   }
-  fs::rename(fresh, path, ignored);
 }
 
 std::vector<IdRange> ids_of(const std::vector<const TokenFile*>& files, const Progress& progress) {

@@ -60,6 +60,9 @@ MegatronIndex read_index(const OpenedFile& index, const OpenedFile& file) {
   const std::uint64_t room = static_cast<std::uint64_t>(index.bytes());
   if (at(18, 8) > room || at(26, 8) > room) torn("is shorter than what its header counts");
   const auto sequences = static_cast<std::int64_t>(at(18, 8)), entries = static_cast<std::int64_t>(at(26, 8));
+  if (std::max(sequences, entries) > most_entries(file.bytes() / width(out.type)))
+    torn("counts " + std::to_string(std::max(sequences, entries)) + " sequences and documents, more than " +
+         spec::quote(file.path().string()) + " has tokens");
   const std::int64_t pointers = head + 4 * sequences, documents = pointers + 8 * sequences,
                      end = documents + 8 * entries;
   // Behind it may stand one byte for each sequence: its mode.

@@ -1,6 +1,5 @@
 #include "impl/data/opened_file.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "impl/machine/disk_call.hpp"
 #include "impl/machine/patient_call.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::data {
@@ -25,22 +25,19 @@ OpenedFile::Stamp stamp_of(const struct stat& status) {
 }  // namespace
 
 OpenedFile::OpenedFile(std::filesystem::path path) : path_(std::move(path)) {
-  // O_NONBLOCK: opening a pipe by mistake must fail below and not wait for a writer.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0)
-    refuse(ExitCode::io,
-           std::string("cannot be opened: ") + std::strerror(errno) + "; check the path and its permissions");
+  try {
+    descriptor_ = spec::open_for_reading(path_);
+  } catch (const spec::FileFault& fault) {
+    if (fault.kind() == spec::FileFault::Kind::not_regular)
+      refuse(ExitCode::bad_data, "is not a regular file; name the file of tokens itself");
+    refuse(ExitCode::io, "cannot be opened: " + fault.why() + "; check the path and its permissions");
+  }
   struct stat status {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   stamp_ = stamp_of(status);
-  std::string trouble;
-  if (!known || !S_ISREG(status.st_mode))
-    trouble = "is not a regular file; name the file of tokens itself";
-  else if (bytes() == 0)
-    trouble = "is empty; write it again, or take it off the list";
-  if (trouble.empty()) return;
+  if (known && bytes() > 0) return;
   ::close(descriptor_);
-  refuse(ExitCode::bad_data, trouble);
+  refuse(ExitCode::bad_data, "is empty; write it again, or take it off the list");
 }
 
 OpenedFile::OpenedFile(OpenedFile&& other) noexcept

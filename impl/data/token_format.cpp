@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -13,6 +11,7 @@
 #include "impl/data/megatron_index.hpp"
 #include "impl/data/npy_header.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
@@ -95,13 +94,13 @@ struct Facts {
 };
 
 /// Null of another program's file.
-std::shared_ptr<const Facts> facts_of(const fs::path& path, std::uintmax_t bytes) {
-  constexpr std::uintmax_t most = 1 << 26;  // of half a million shards; a larger file is somebody's data
-  if (bytes > most) return {};
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
+std::shared_ptr<const Facts> facts_of(const fs::path& path) {
   spec::document::Node node;
-  if (!stream || spec::read_json(text, node)) return {};
+  try {
+    if (spec::read_json(spec::read_file(path, spec::file_limits::token_facts), node)) return {};
+  } catch (const spec::FileFault&) {
+    return {};  // somebody's data
+  }
   const spec::document::Tree tree({path.string(), ExitCode::bad_data, spec::document::Format::json},
                                   std::move(node));
   const spec::document::Item root = tree.root();
@@ -141,7 +140,7 @@ std::optional<FactsBeside> facts_beside(const OpenedFile& file) {
     const std::scoped_lock lock(mutex);
     auto known = all.find(path);
     if (known == all.end() || known->second.bytes != bytes || known->second.time != time)
-      known = all.insert_or_assign(path, Read{bytes, time, facts_of(path, bytes)}).first;
+      known = all.insert_or_assign(path, Read{bytes, time, facts_of(path)}).first;
     if (known->second.facts) return FactsBeside{path, known->second.facts};
   }
   return {};
@@ -276,6 +275,9 @@ std::vector<std::int64_t> document_ends(const OpenedFile& file, const TokenForma
   std::vector<unsigned char> bytes;
   if (std::error_code none; fs::file_size(path, none) != 0) {  // empty: no document ends in this shard
     const OpenedFile ends(path);
+    if (ends.bytes() / 8 > most_entries(format.tokens))
+      ends.refuse(ExitCode::bad_data, "names more ends of documents than " + spec::quote(file.path().string()) +
+                                          " has tokens; it is of other tokens: write both again");
     bytes.resize(static_cast<std::size_t>(ends.bytes()));
     ends.read(0, bytes);
   }

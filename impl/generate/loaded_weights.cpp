@@ -78,12 +78,11 @@ void read_hugging_face(const WeightsPlace& place, const spec::Inventory& invento
 namespace {
 /// The ids that generation_config.json, or else config.json, states as ends; none where neither does.
 std::vector<std::int64_t> stated_ends(const fs::path& folder) {
-  constexpr std::int64_t limit = 1 << 20;  // [B]
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = (folder / name).string();
     std::error_code unknown;
     if (!fs::exists(path, unknown)) continue;
-    const auto tree = spec::parse_json(checkpoint::read_whole(path, limit), path);
+    const auto tree = spec::parse_json(checkpoint::read_whole(path, spec::file_limits::model), path);
     const auto value = tree.root().find("eos_token_id");
     if (!value || value->is(spec::document::Kind::null)) continue;
     if (!value->is(spec::document::Kind::list)) return {value->integer()};

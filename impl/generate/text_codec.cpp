@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "impl/checkpoint/export.hpp"
+#include "impl/generate/loaded_weights.hpp"
 #include "impl/generate/tokenizer_file.hpp"
 
 namespace assay::impl::generate {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "impl/generate/loaded_weights.hpp"
-
 namespace assay::impl::generate {
+
+struct WeightsPlace;
 
 class TextCodec {
  public:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -43,6 +45,22 @@ std::array<std::string, 256> spelled_bytes() {
 std::string hexadecimal_token(unsigned char byte) {
   constexpr const char* digits = "0123456789ABCDEF";
   return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
+}
+
+/// The byte that "<0x0A>" or "<0x0a>" stands for; nothing of any other token, "<0xZZ>" among them.
+std::optional<char> byte_of(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return {};
+  unsigned char byte = 0;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  if (error != std::errc() || end != token.data() + 5) return {};
+  return static_cast<char>(byte);
+}
+
+/// An id, of which a vocabulary holds fewer than 2^31.
+std::int64_t id_of(Item json) {
+  const std::int64_t id = json.integer();
+  if (id < 0 || id > INT32_MAX) json.wrong("a token id, from 0 on");
+  return id;
 }
 
 std::string type_of(Item part) { return part.at("type").text(); }
@@ -141,8 +159,9 @@ class Tokenizer final : public TextCodec {
     whole_words_ = flag(model, "ignore_merges");
     const Item vocabulary = model.at("vocab");
     for (std::size_t i = 0; i < vocabulary.size(); ++i) {
-      pairs_.add_token(vocabulary.key(i), vocabulary[i].integer());
-      texts_.emplace(vocabulary[i].integer(), vocabulary.key(i));
+      const std::int64_t id = id_of(vocabulary[i]);
+      pairs_.add_token(vocabulary.key(i), id);
+      texts_.emplace(id, vocabulary.key(i));
     }
     const Item merges = model.at("merges");
     for (std::size_t i = 0; i < merges.size(); ++i) {
@@ -212,7 +231,7 @@ class Tokenizer final : public TextCodec {
       const Item token = (*all)[i];
       added_.push_back(
           {.content = token.at("content").text(),
-           .id = token.at("id").integer(),
+           .id = id_of(token.at("id")),
            .special = flag(token, "special"),
            .plain = !flag(token, "lstrip") && !flag(token, "rstrip") && !flag(token, "single_word")});
     }
@@ -235,7 +254,7 @@ class Tokenizer final : public TextCodec {
           continue;
         }
         const Item ids = part.at("special_tokens").at(special->at("id").text()).at("ids");
-        for (std::size_t k = 0; k < ids.size(); ++k) to->push_back(ids[k].integer());
+        for (std::size_t k = 0; k < ids.size(); ++k) to->push_back(id_of(ids[k]));
       }
     }
   }
@@ -292,8 +311,7 @@ class Tokenizer final : public TextCodec {
   std::string spelled_out(const std::string& token) const {
     std::string out;
     if (!bytes_) {
-      if (token.size() == 6 && token.starts_with("<0x") && token.back() == '>')
-        return {static_cast<char>(std::stoi(token.substr(3, 2), nullptr, 16))};
+      if (const auto byte = byte_of(token)) return {*byte};
       for (std::size_t at = 0; at < token.size();) {
         const bool is_blank = token.compare(at, 3, blank) == 0;
         out += is_blank ? ' ' : token[at];
@@ -330,9 +348,12 @@ class Tokenizer final : public TextCodec {
 };
 }  // namespace
 
+std::unique_ptr<TextCodec> tokenizer_of(const std::string& json, const std::string& origin) {
+  return std::make_unique<Tokenizer>(spec::parse_json(json, origin));
+}
+
 std::unique_ptr<TextCodec> read_tokenizer(const std::string& path) {
-  constexpr std::int64_t limit = std::int64_t{256} << 20;  // [B]
-  return std::make_unique<Tokenizer>(spec::parse_json(checkpoint::read_whole(path, limit), path));
+  return tokenizer_of(checkpoint::read_whole(path, spec::file_limits::tokenizer), path);
 }
 
 }  // namespace assay::impl::generate

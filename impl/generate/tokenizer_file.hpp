@@ -12,5 +12,7 @@ namespace assay::impl::generate {
 /// kind, naming what of it is not read; UserError(bad_data) where the file is damaged. Of encode:
 /// UserError(usage) for a text that is no UTF-8, or that its tokenizer would normalise to another.
 std::unique_ptr<TextCodec> read_tokenizer(const std::string& path);
+/// The same of a text. `origin` starts every message.
+std::unique_ptr<TextCodec> tokenizer_of(const std::string& json, const std::string& origin);
 
 }  // namespace assay::impl::generate

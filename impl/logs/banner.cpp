@@ -109,7 +109,7 @@ std::string banner(const RunStart& start, bool unicode) {
   const Batch& batch = start.batch;
   const spec::GlobalBatch global = spec::record::global_batch(start);
   const Count run_tokens = Count(spec::sequences_before(global, start.steps)) * batch.sequence_length;
-  std::string out = "assay " + start.version + ": training " + start.model + "\n\n";
+  std::string out = "assay " + start.version + ": training " + spec::printable(start.model) + "\n\n";
   out +=
       row("model", grouped(start.parameters) + " parameters, vocabulary of " + plural(start.vocab, "token"));
   out +=
@@ -127,12 +127,12 @@ std::string banner(const RunStart& start, bool unicode) {
   }
   out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
                         spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
-  out += row("data", spec::valid_utf8(start.data.description));
+  out += row("data", spec::printable(start.data.description));
   if (const std::string ends = documents(start); !ends.empty()) out += row("", ends);
   if (start.data.floor)
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
                        " nats per token: the floor of any model's expected loss");
-  if (start.validation) out += row("validation", spec::valid_utf8(*start.validation));
+  if (start.validation) out += row("validation", spec::printable(*start.validation));
   out += row("hardware", hardware(start));
   if (start.planned_memory_bytes)
     out += row("memory", spec::bytes(*start.planned_memory_bytes) + " at the fullest moment of a step" +
@@ -155,7 +155,7 @@ std::string banner(const RunStart& start, bool unicode) {
                                  grouped(spec::sequences_of(global, 0) * batch.sequence_length) +
                                  " tokens is too long to read before this is printed");
   const std::string folder = setting(start, "run.directory");
-  if (!folder.empty()) out += row("record", spec::valid_utf8(folder) + "/run.jsonl");
+  if (!folder.empty()) out += row("record", spec::printable(folder) + "/run.jsonl");
   return out;
 }
 
@@ -202,7 +202,7 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
   }
   out += totals + "\n\n";
   if (end.message)
-    out += row(end.reason == EndReason::done ? "note" : "reason", spec::valid_utf8(*end.message));
+    out += row(end.reason == EndReason::done ? "note" : "reason", spec::printable(*end.message));
   if (end.final_loss)
     out += row("loss", spec::fixed(*end.final_loss, 4) + " nats per token" +
                            (end.final_steps ? ", mean of the last " + plural(*end.final_steps, "step") : ""));
@@ -229,7 +229,7 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
   // Written right behind these lines, which stand last on the screen.
   const std::string folder = setting(start, "run.directory");
   if (!folder.empty() && (end.reason == EndReason::done || end.reason == EndReason::saved))
-    out += row("report", spec::valid_utf8(folder) + "/report.html");
+    out += row("report", spec::printable(folder) + "/report.html");
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
   if (end.reason == EndReason::saved)
     out += row("continue", "assay resume " + spec::shell_word(folder));

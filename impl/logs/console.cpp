@@ -7,7 +7,7 @@
 #include "impl/logs/banner.hpp"
 #include "impl/machine/disk_call.hpp"
 #include "spec/text/quantity.hpp"
-#include "spec/text/utf8.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::impl::logs {
 namespace {
@@ -82,7 +82,7 @@ std::string profile_table(const Profile& profile, std::size_t rows) {
     const ProfiledPart& part = profile.parts[i];
     sum += part.seconds;
     if (i < rows)
-      out += row(spec::valid_utf8(part.name), part.kind == "outside" ? "" : spec::fixed(part.calls, 0),
+      out += row(spec::printable(part.name), part.kind == "outside" ? "" : spec::fixed(part.calls, 0),
                  part.seconds);
     else
       ++others, rest += part.seconds, calls += part.calls;
@@ -90,7 +90,7 @@ std::string profile_table(const Profile& profile, std::size_t rows) {
   if (others > 0) out += row(std::to_string(others) + " others", spec::fixed(calls, 0), rest);
   out += row("sum, the step", "", sum);
   if (profile.trace)
-    out += "  trace: " + spec::valid_utf8(profile.path + "/" + *profile.trace) +
+    out += "  trace: " + spec::printable(profile.path + "/" + *profile.trace) +
            "; open it in https://ui.perfetto.dev or chrome://tracing\n";
   return out;
 }
@@ -134,12 +134,12 @@ void Console::show_event(const Warning& warning) {
   std::string label = "warning";
   if (warning.step) label += " at step " + std::to_string(*warning.step);
   if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
-  message(label + ": " + spec::valid_utf8(warning.text) + " [" + spec::valid_utf8(warning.code) + "]");
+  message(label + ": " + spec::printable(warning.text) + " [" + spec::printable(warning.code) + "]");
 }
 
 void Console::show_event(const Checkpoint& checkpoint) {
   saved_ = checkpoint.step;
-  message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::valid_utf8(checkpoint.path) +
+  message("checkpoint of step " + std::to_string(checkpoint.step) + ": " + spec::printable(checkpoint.path) +
           ", " + spec::bytes(checkpoint.bytes) + " in " + spec::duration(checkpoint.seconds) +
           (checkpoint.asynchronous.value_or(false) && checkpoint.delay_seconds
                ? " beside the steps, which waited " + spec::duration(*checkpoint.delay_seconds)
@@ -149,18 +149,18 @@ void Console::show_event(const Checkpoint& checkpoint) {
 void Console::show_event(const ResumeFrom& resume) {
   resumed_ = resume;
   std::string text =
-      "resuming after step " + std::to_string(resume.step) + " from " + spec::valid_utf8(resume.path);
+      "resuming after step " + std::to_string(resume.step) + " from " + spec::printable(resume.path);
   if (resume.changed)
     for (const ChangedSetting& setting : *resume.changed)
-      text += "\n  " + spec::valid_utf8(setting.name) + " is " + spec::valid_utf8(spec::shown(setting.now)) +
-              ", was " + spec::valid_utf8(spec::shown(setting.before));
+      text += "\n  " + spec::printable(setting.name) + " is " + spec::printable(spec::shown(setting.now)) +
+              ", was " + spec::printable(spec::shown(setting.before));
   message(text);
 }
 
 void Console::show_event(const WeightsFrom& weights) {
-  message("weights from " + spec::valid_utf8(weights.path) + ": " + spec::grouped(weights.parameters) +
-          " parameters, " + spec::valid_utf8(weights.types) + ", " + spec::bytes(weights.bytes) +
-          ", content " + spec::valid_utf8(weights.content));
+  message("weights from " + spec::printable(weights.path) + ": " + spec::grouped(weights.parameters) +
+          " parameters, " + spec::printable(weights.types) + ", " + spec::bytes(weights.bytes) +
+          ", content " + spec::printable(weights.content));
 }
 
 /// The banner has told the plan: only a measurement is news.
@@ -186,7 +186,7 @@ void Console::show_event(const SkippedStep& skipped) {
   step_ = skipped.step;
   std::string label = "step " + std::to_string(skipped.step) + " skipped";
   if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
-  message(label + ", it is not finite: " + spec::valid_utf8(skipped.reason) +
+  message(label + ", it is not finite: " + spec::printable(skipped.reason) +
           "; weights and optimizer are as before it (" + spec::grouped(skipped.skipped) + " of " +
           spec::grouped(skipped.allowed) + " steps that may be skipped)");
   skipped_ = skipped.skipped;

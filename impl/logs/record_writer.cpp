@@ -10,6 +10,7 @@
 #include <string>
 #include <system_error>
 
+#include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
 
@@ -67,12 +68,12 @@ RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) 
   std::error_code error;
   if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path(), error);
   if (error) refuse(file_, "create the folder of", error.value());
-  const int descriptor = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (descriptor < 0) refuse(file_, "open", errno);
+  const int descriptor =
+      OutputFolder(file_.parent_path()).open_file(file_.filename().string(), O_RDWR | O_CREAT | O_APPEND);
   lock(descriptor, file_);
   lines_.emplace(descriptor);
   struct stat status {};
-  if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+  if (fstat(descriptor, &status) == 0) {
     const off_t end = behind_last_line_break(descriptor, status.st_size);
     if (end != status.st_size && ftruncate(descriptor, end) != 0) refuse(file_, "repair", errno);
     if (end > 0) {

@@ -1,11 +1,10 @@
 #include "impl/report/waterfall.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "impl/report/html.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/time/waterfall.hpp"
@@ -99,10 +98,10 @@ std::string op_table(const StepPicture& picture) {
 
 std::optional<StepPicture> read_waterfall(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "waterfall.json";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return {};
-  const std::string text((std::istreambuf_iterator<char>(in)), {});
-  const spec::document::Tree tree = spec::parse_json(text, path.string());
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown)) return {};
+  const spec::document::Tree tree =
+      spec::parse_json(spec::read_file(path, spec::file_limits::waterfall), path.string());
   return picture_of(tree.root());
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "impl/checkpoint/folder.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/report/csv.hpp"
 #include "impl/report/page.hpp"
 #include "spec/audit/invariants.hpp"
@@ -86,12 +86,15 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
   written.file = output.empty() ? default_file(runs, form) : fs::path(output);
-  std::ofstream out(written.file, std::ios::binary);
-  out << (form == Form::csv ? csv(named) : page(named, first));
-  out.close();
-  if (!out)
-    throw UserError(ExitCode::io, written.file.string() +
-                                      ": cannot write the report; free space, or give another path with -o");
+  const std::string text = form == Form::csv ? csv(named) : page(named, first);
+  try {
+    if (output.empty())
+      replace_file(OutputFolder(written.file.parent_path()), written.file.filename().string(), text);
+    else
+      write_output(written.file, text);
+  } catch (const UserError& error) {
+    throw UserError(error.code(), std::string(error.what()) + "; or give another path with -o");
+  }
   return written;
 }
 

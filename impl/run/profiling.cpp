@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "impl/logs/console.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/metrics/phases.hpp"
 #include "impl/metrics/ranges.hpp"
 
@@ -96,20 +96,20 @@ std::optional<spec::record::Profile> Profiling::finish() {
   const std::string name =
       "steps-" + std::to_string(first_) + "-" + std::to_string(last_) + ".rank-" + std::to_string(rank_);
   try {
-    fs::create_directories(folder_);
+    const OutputFolder folder = OutputFolder(fs::path(folder_).parent_path()).made("profile");
     if (std::exchange(trace->traces, false)) {
       const auto result = profiler::disableProfiler();
       const fs::path file = fs::path(folder_) / (name + ".trace.json");
-      if (result) result->save(file.string());
+      // PyTorch's profiler writes beside it first, and follows links.
+      for (const char* ending : {"", ".tmp"}) folder.remove(file.filename().string() + ending);
+      if (result) result->save(folder.path_for_others(file.filename().string()));
       std::error_code error;
       if (const auto size = fs::file_size(file, error); !error && size > 0)
         profile.trace = file.filename().string();
       else
         fault_ = file.string() + ": the trace could not be written";
     }
-    std::ofstream table(fs::path(folder_) / (name + ".ops.txt"));
-    table << logs::profile_table(profile, profile.parts.size());
-    if (!table.flush()) fault_ = folder_ + "/" + name + ".ops.txt: cannot write the table of op times";
+    replace_file(folder, name + ".ops.txt", logs::profile_table(profile, profile.parts.size()));
   } catch (const std::exception& error) {
     fault_ = folder_ + ": the profile is not whole: " + error.what();
   }

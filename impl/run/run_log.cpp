@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "impl/run/start/run_folder.hpp"
 #include "impl/run/warnings.hpp"
 #include "impl/step/executor.hpp"
+#include "spec/failure.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
 
@@ -38,7 +40,8 @@ bool has_its_end(const std::string& record) {
 /// Appends the end of a run to a record that another rank wrote, unless it has its end. Tries again for two
 /// seconds while the lock of its writer, which was ended, is held. Errors: those of RecordWriter.
 void append_end(const std::string& record, const RunEnd& end) {
-  if (!std::ifstream(record)) return;  // on another host's disk
+  std::error_code unknown;
+  if (!std::filesystem::exists(record, unknown)) return;  // on another host's disk
   for (int turn = 0;; ++turn) {
     try {
       logs::RecordWriter writer(record);
@@ -178,16 +181,12 @@ int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string
 }
 
 void RunLog::record_failure(const std::exception& error) noexcept {
-  const auto* user = dynamic_cast<const UserError*>(&error);
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
-  const bool spec_error = dynamic_cast<const SpecError*>(&error) != nullptr;
   const bool non_finite = dynamic_cast<const NonFiniteError*>(&error) != nullptr;
   try {
-    end(non_finite ? EndReason::non_finite : EndReason::error,
-        user         ? user->code()
-        : spec_error ? ExitCode::usage
-                     : ExitCode::bug,
-        torch ? std::string(torch->what_without_backtrace()) : std::string(error.what()));
+    const Failure failure = failure_of(error);
+    end(non_finite ? EndReason::non_finite : EndReason::error, failure.code,
+        torch ? std::string(torch->what_without_backtrace()) : failure.text);
   } catch (...) {
   }
 }

@@ -152,6 +152,7 @@ class Run {
     for (const Warning& note : start_.numerics.notes) log_.say(note);
     log_.warn(numa_warning(log_.start()));
     warn("disk_space", disk);
+    if (start_.resume) warn("linked_checkpoint", linked_checkpoints(config_.directory));
     if (const char* drill = std::getenv("ASSAY_FAULT_DRILL"))
       warn("drill", std::string("a fault is planted: ") + drill);
   }

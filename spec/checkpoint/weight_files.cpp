@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
 
@@ -193,7 +194,7 @@ void read_index(const std::string& json, const std::string& origin,
 std::vector<std::string> files_of_index(const std::string& json, const std::string& origin) {
   std::set<std::string> names;
   read_index(json, origin, [&](const std::string& tensor, const std::string& file) {
-    if (file.empty() || file.find('/') != std::string::npos || file.starts_with('.'))
+    if (!is_file_name(file) || file.starts_with('.'))
       throw UserError(ExitCode::bad_data,
                       origin + ": " + tensor + " is in " + quote(file) + ", which is no file of the folder");
     names.insert(file);

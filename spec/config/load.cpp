@@ -4,15 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "spec/config/check.hpp"
 #include "spec/config/data_sources.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 #include "spec/text/toml.hpp"
@@ -450,15 +449,13 @@ RunConfig load_dump(std::string_view toml, const std::string& origin,
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {
   if (recipe.empty()) return load_text("", "", overrides);
-  std::error_code error;
-  if (std::filesystem::is_directory(recipe, error)) refuse_recipe(recipe, "it is a folder");
-  if (!std::filesystem::exists(recipe, error)) refuse_recipe(recipe, "there is no such file");
-  std::ifstream file(recipe, std::ios::binary);
-  std::stringstream text;
-  // An empty file sets failbit of the output stream only.
-  if (file) text << file.rdbuf();
-  if (!file) refuse_recipe(recipe, "it cannot be opened");
-  return load_text(text.str(), recipe, overrides);
+  std::string text;
+  try {
+    text = read_file(recipe, file_limits::recipe);
+  } catch (const FileFault& fault) {
+    refuse_recipe(recipe, fault.kind() == FileFault::Kind::missing ? "there is no such file" : fault.why());
+  }
+  return load_text(text, recipe, overrides);
 }
 
 }  // namespace assay::spec

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "spec/error.hpp"
 #include "spec/facts.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quote.hpp"
 #include "spec/text/toml.hpp"
 
@@ -18,9 +17,7 @@ constexpr const char* key_of_data = "data.paths";
 
 bool recipe_states_data(const std::string& recipe) {
   if (recipe.empty()) return false;
-  std::ifstream file(recipe, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const document::Tree tree = parse_toml(text, recipe);
+  const document::Tree tree = parse_toml(read_file(recipe, file_limits::recipe), recipe);
   if (tree.root().find(key_of_data)) return true;
   const std::optional<document::Item> data = tree.root().find("data");
   return data && data->is(document::Kind::object) && data->find("paths");

@@ -1,7 +1,5 @@
 // From MODEL as users write it to a ModelSpec.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <system_error>
 
@@ -9,6 +7,7 @@
 #include "spec/facts.hpp"
 #include "spec/model/hugging_face.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -18,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view models_folder = "spec/models/", models_ending = ".toml";
-constexpr std::uintmax_t largest_file = 1 << 20;  // bytes; published configurations have about 1,000
 
 [[noreturn]] void refuse(const std::string& what) { throw UserError(ExitCode::usage, what); }
 
@@ -29,16 +27,12 @@ std::string name_in(const FactFile& file) {
       file.path.substr(models_folder.size(), file.path.size() - models_folder.size() - models_ending.size()));
 }
 
-std::string read_text(const fs::path& path) {
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) refuse("model " + quote(path.string()) + " is not a regular file");
-  if (fs::file_size(path, error) > largest_file || error)
-    refuse("model " + quote(path.string()) +
-           " is larger than 1 MiB; give a .toml of spec/models or a config.json");
-  std::ifstream stream(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.good() && !stream.eof()) throw UserError(ExitCode::io, "cannot read " + quote(path.string()));
-  return text;
+std::string read_text(const fs::path& path) try {
+  return read_file(path, file_limits::model);
+} catch (const FileFault& fault) {
+  if (fault.kind() == FileFault::Kind::not_readable) throw UserError(ExitCode::io, fault.what());
+  refuse("model " + quote(path.string()) + ": " + fault.why() +
+         "; give a .toml of spec/models or a config.json");
 }
 
 HuggingFaceModel read_path(fs::path path, std::optional<std::int64_t> longest) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
 
 namespace assay::spec {
 
@@ -205,6 +206,13 @@ void check_alignment(std::int64_t alignment) {
 void check_arguments(const ModelSpec& model, std::int64_t alignment) {
   check(model);
   check_alignment(alignment);
+  // inventory_c4
+  constexpr std::int64_t most = 1 << 22, most_elements = std::int64_t{1} << 60;
+  const Count experts = model.experts ? Count(model.experts->count) * model.sparse_layers() : Count(0);
+  require(experts <= Count(most), "inventory_c4",
+          [&] { return "the model has " + grouped(experts) + " experts in its layers, more than 2^22"; });
+  require(parameter_count(model) <= Count(most_elements), "inventory_c4",
+          [&] { return "the model has " + grouped(parameter_count(model)) + " parameters, more than 2^60"; });
 }
 
 }  // namespace

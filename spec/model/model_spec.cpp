@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/ops/rope.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec {
 
@@ -237,11 +238,10 @@ void check(const ModelSpec& m) {
   // model_c7
   require(positive(m.init_std), "model_c7", [&] { return "init_std=" + std::to_string(m.init_std); });
   // model_c9
-  require(!m.name.empty() && m.name.size() <= 256 &&
-              std::none_of(m.name.begin(), m.name.end(),
-                           [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }),
-          "model_c9",
-          [&] { return "the name has " + std::to_string(m.name.size()) + " bytes or control characters"; });
+  require(!m.name.empty() && m.name.size() <= 256 && printable(m.name) == m.name, "model_c9", [&] {
+    return "the name " + quote(m.name) + " has " + std::to_string(m.name.size()) +
+           " bytes, or characters that cannot be shown";
+  });
   check_combination(m);
   check_experts(m);
   check_routing(m);

@@ -4,12 +4,12 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <system_error>
 
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -369,10 +369,10 @@ std::string record_file(const std::string& file_or_folder) {
 
 std::vector<Event> starts_and_ends(const std::string& file_or_folder) {
   const std::string path = record_file(file_or_folder);
-  std::ifstream file(path, std::ios::binary);
   std::vector<Event> events;
   constexpr std::size_t farthest = 20;  // `{"event":"run_start"` and blanks
   try {
+    FileStream file(path);
     for (RecordLines lines(file, path); lines.next();) {
       const bool wanted =
           std::min(lines.text().find("\"run_start\""), lines.text().find("\"run_end\"")) <= farthest;
@@ -384,17 +384,20 @@ std::vector<Event> starts_and_ends(const std::string& file_or_folder) {
       }
     }
   } catch (const UserError&) {
-    // The rest is no record.
+    // There is none, or the rest is no record.
   }
   return events;
 }
 
 std::vector<Event> read_events(const std::string& file_or_folder, Tolerance* tolerance) {
   const std::string path = record_file(file_or_folder);
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::io, path + ": cannot open this record; give a run's folder or its run.jsonl");
-  return read_events(file, path, tolerance);
+  try {
+    FileStream file(path, Behind::stream);
+    return read_events(file, path, tolerance);
+  } catch (const FileFault& fault) {
+    throw UserError(ExitCode::io, path + ": cannot open this record: " + fault.why() +
+                                      "; give a run's folder or its run.jsonl");
+  }
 }
 
 }  // namespace assay::spec::record

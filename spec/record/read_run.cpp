@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <utility>
 
 #include "spec/error.hpp"
@@ -72,11 +71,12 @@ class NearResumes {
   std::int64_t distance_ = 0;
 };
 
-std::ifstream opened(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::io, path + ": cannot open this record; give a run's folder or its run.jsonl");
-  return file;
+/// It is read twice, which a pipe is not.
+FileStream opened(const std::string& path) try {
+  return FileStream(path);
+} catch (const FileFault& fault) {
+  throw UserError(ExitCode::io, path + ": cannot open this record: " + fault.why() +
+                                    "; give a run's folder or its run.jsonl");
 }
 
 /// The number of the step of a line, however it is written; nothing for other events.
@@ -101,7 +101,7 @@ ReadRun read_run(const std::string& file_or_folder, Tolerance& tolerance) {
     steps.add(number);
     continuity.step(number);
   };
-  std::ifstream first = opened(path);
+  FileStream first = opened(path);
   const auto event = [&](const Event& each) {
     if (const auto* done = std::get_if<Step>(&each)) return step(done->step);
     if (const auto* skipped = std::get_if<SkippedStep>(&each)) steps.drop_from(skipped->step);
@@ -114,7 +114,7 @@ ReadRun read_run(const std::string& file_or_folder, Tolerance& tolerance) {
   ReadRun out{.run = std::move(assembler.run), .discontinuities = continuity.found(), .around_resumes = {}};
   const NearResumes near(out.run.resumes);
   StepThinner thinner(steps.count());
-  std::ifstream again = opened(path);
+  FileStream again = opened(path);
   std::int64_t place = 0, read = 0;
   for (RecordLines lines(again, path); read < steps.count() || near.any();) {
     if (!lines.next()) break;

@@ -103,13 +103,14 @@ Item Item::operator[](std::size_t index) const {
   return {*tree_, get<Node::Object>("an array")[index].value};
 }
 
-const std::string& Item::key(std::size_t index) const {
-  return std::get<Node::Object>(node_->content)[index].key;
+const std::string& Item::key(std::size_t index) const { return object()[index].key; }
+
+const Node::Object& Item::object() const {
+  return get<Node::Object>(tree_->source().format == Format::json ? "an object" : "a table");
 }
 
 std::optional<Item> Item::find(std::string_view key) const {
-  const bool json = tree_->source().format == Format::json;
-  for (const Entry& entry : get<Node::Object>(json ? "an object" : "a table"))
+  for (const Entry& entry : object())
     if (entry.key == key) return Item(*tree_, entry.value);
   return std::nullopt;
 }
@@ -120,7 +121,7 @@ Item Item::at(std::string_view key, std::string_view advice) const {
 }
 
 void Item::allow_only(const std::vector<std::string>& known) const {
-  for (const Entry& entry : std::get<Node::Object>(node_->content)) {
+  for (const Entry& entry : object()) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     const std::string within = path();
     const auto match = nearest(std::string_view(entry.key).substr(0, 80), known);
@@ -167,7 +168,7 @@ std::string Item::shown() const {
 std::string Item::where() const { return at_position(tree_->source().origin, node_->position); }
 
 std::string Item::where_key(std::size_t index) const {
-  return at_position(tree_->source().origin, std::get<Node::Object>(node_->content)[index].position);
+  return at_position(tree_->source().origin, object()[index].position);
 }
 
 void Item::refuse(const std::string& what) const { tree_->source().refuse(node_->position, what); }

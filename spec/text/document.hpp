@@ -85,14 +85,15 @@ class Item {
   std::size_t size() const;
   /// Element or member `index` < size(), in the order of the text.
   Item operator[](std::size_t index) const;
-  /// Key of member `index`. Domain: an object, index < size().
+  /// Key of member `index`. Domain: index < size(). Errors: no object.
   const std::string& key(std::size_t index) const;
 
   /// The member `key`, or nothing when there is none. Linear in the number of members. Errors: no object.
   std::optional<Item> find(std::string_view key) const;
   /// The member `key`. Errors: it is missing; the message ends with `advice`.
   Item at(std::string_view key, std::string_view advice = "add it") const;
-  /// Errors: a member that is not among `known`, at the position of its key, with the nearest known one.
+  /// Errors: no object; a member that is not among `known`, at the position of its key, with the nearest
+  /// known one.
   void allow_only(const std::vector<std::string>& known) const;
 
   /// "batch.micro"; empty for the outermost value. Found by a search, so for messages only.
@@ -111,6 +112,7 @@ class Item {
   Item(const Tree& tree, const Node& node) : tree_(&tree), node_(&node) {}
   template <class T>
   const T& get(const char* expected) const;
+  const Node::Object& object() const;
 
   const Tree* tree_;
   const Node* node_;

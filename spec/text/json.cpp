@@ -113,19 +113,30 @@ document::Tree parse_json(std::string_view text, const std::string& origin, Exit
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
-  for (const char c : valid_utf8(text)) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (c == '\n') {
+  const auto escape = [&](char32_t unit) {
+    char digits[12];
+    std::snprintf(digits, sizeof digits, "\\u%04x", static_cast<unsigned>(unit));
+    out += digits;
+  };
+  const std::string valid = valid_utf8(text);
+  for (std::size_t at = 0; at < valid.size();) {
+    const std::string_view one =
+        std::string_view(valid).substr(at, utf8_length(std::string_view(valid).substr(at)));
+    const char32_t point = code_point(one);
+    at += one.size();
+    if (point == '"' || point == '\\') {
+      out += {'\\', one[0]};
+    } else if (point == '\n') {
       out += "\\n";
-    } else if (c == '\t') {
+    } else if (point == '\t') {
       out += "\\t";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
-      out += escape;
+    } else if (point > 0xFFFF && is_unseen(point)) {
+      escape(0xD800 + ((point - 0x10000) >> 10));
+      escape(0xDC00 + ((point - 0x10000) & 0x3FF));
+    } else if (is_control(point) || is_unseen(point)) {
+      escape(point);
     } else {
-      out += c;
+      out += one;
     }
   }
   return out + '"';

@@ -25,7 +25,8 @@ document::Tree parse_json(std::string_view text, const std::string& origin,
 /// read_json.
 void locate_values(std::string_view text, document::Node& root);
 
-/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
+/// `text` as a JSON string with its quotes; what nobody sees is escaped (spec/text/utf8.hpp). Bytes that are
+/// not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);
 
 /// `number` in the shortest form that reads back to the same bits; what JSON cannot hold is written as "nan",

@@ -42,4 +42,25 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
+char32_t code_point(std::string_view text) {
+  if (text.size() < 2) return text.empty() ? 0 : static_cast<unsigned char>(text[0]);
+  char32_t point = static_cast<unsigned char>(text[0]) & (0x7Fu >> text.size());
+  for (const char next : text.substr(1)) point = point << 6 | (static_cast<unsigned char>(next) & 0x3Fu);
+  return point;
+}
+
+bool is_control(char32_t point) { return point < 0x20 || (point >= 0x7F && point < 0xA0); }
+
+bool is_unseen(char32_t point) {
+  struct Range {
+    char32_t first, last;
+  };
+  constexpr Range ranges[] = {{0xAD, 0xAD},     {0x61C, 0x61C},   {0x180E, 0x180E},
+                              {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
+                              {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0001, 0xE007F}};
+  for (const Range& range : ranges)
+    if (point >= range.first && point <= range.last) return true;
+  return false;
+}
+
 }  // namespace assay::spec

@@ -12,4 +12,14 @@ std::size_t utf8_length(std::string_view text);
 /// `text` with every byte that belongs to no well-formed character replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
+/// The one well-formed character that `text` is; 0 of an empty text.
+char32_t code_point(std::string_view text);
+
+/// What a terminal may take for a command: C0, DEL and C1 (ECMA-48).
+bool is_control(char32_t point);
+
+/// Characters without a width of their own that reorder, join or hide the text around them: bidirectional
+/// controls, zero-width and separator characters, tags (Unicode, general categories Cf, Zl and Zp).
+bool is_unseen(char32_t point);
+
 }  // namespace assay::spec

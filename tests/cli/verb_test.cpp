@@ -133,7 +133,8 @@ TEST(VerbCli, MissingRecordsAreIoErrors) {
   const Result result = result_of({"report", "/no/such/run"});
   EXPECT_EQ(result.code, 74);
   EXPECT_EQ(result.err,
-            "assay: error: /no/such/run: cannot open this record; give a run's folder or its run.jsonl\n");
+            "assay: error: /no/such/run: cannot open this record: No such file or directory; give a run's "
+            "folder or its run.jsonl\n");
   EXPECT_EQ(result_of({"report"}).code, 2);
 }
 

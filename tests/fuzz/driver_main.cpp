@@ -8,14 +8,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 
+#include "tests/fuzz/mutator.hpp"
 #include "tests/fuzz/targets.hpp"
 
 namespace {
 
-using Input = std::vector<std::uint8_t>;
+using assay::fuzz::Input;
 
 /// The input at work, for the signal handler.
 const Input* current = nullptr;
@@ -53,71 +53,6 @@ std::vector<Input> read_corpus(int count, char** paths) {
   return corpus;
 }
 
-constexpr const char* tokens[] = {"0",    "-1",     "1e999",    "nan",     "inf",    "99999999999999999999",
-                                  ",",    "|",      ": ",       "\n",      "\r",     "{",
-                                  "}",    "[",      "]",        "\"",      "%",      "=",
-                                  "loss", "step",   "\x1b[31m", "\\u0000", "\xff",   "null",
-                                  "true", "1e-400", "'",        "#",       "\"\"\"", "."};
-
-class Mutator {
- public:
-  explicit Mutator(std::uint64_t seed) : random_(seed) {}
-
-  Input mutate(const std::vector<Input>& corpus) {
-    Input input = corpus[below(corpus.size())];
-    for (std::size_t i = 1 + below(6); i > 0; --i) change(input, corpus);
-    if (input.size() > 65536) input.resize(65536);
-    return input;
-  }
-
- private:
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
-
-  void change(Input& input, const std::vector<Input>& corpus) {
-    const auto at = [&] { return input.begin() + static_cast<std::ptrdiff_t>(below(input.size() + 1)); };
-    const std::size_t length = 1 + below(below(8) == 0 ? 256 : 8);
-    if (input.empty()) input.push_back(static_cast<std::uint8_t>(random_()));
-    switch (below(7)) {
-      case 0:
-        input[below(input.size())] ^= static_cast<std::uint8_t>(1u << below(8));
-        break;
-      case 1:
-        input[below(input.size())] = static_cast<std::uint8_t>(random_());
-        break;
-      case 2: {
-        const auto from = at();
-        input.erase(from, from + static_cast<std::ptrdiff_t>(
-                                     std::min(length, static_cast<std::size_t>(input.end() - from))));
-        break;
-      }
-      case 3: {
-        const std::string token = tokens[below(std::size(tokens))];
-        input.insert(at(), token.begin(), token.end());
-        break;
-      }
-      case 4: {  // a piece of it, again
-        const std::size_t from = below(input.size());
-        const Input piece(input.begin() + static_cast<std::ptrdiff_t>(from),
-                          input.begin() + static_cast<std::ptrdiff_t>(std::min(from + length, input.size())));
-        input.insert(at(), piece.begin(), piece.end());
-        break;
-      }
-      case 5: {  // a piece of another
-        const Input& other = corpus[below(corpus.size())];
-        if (other.empty()) break;
-        const std::size_t from = below(other.size());
-        input.insert(at(), other.begin() + static_cast<std::ptrdiff_t>(from),
-                     other.begin() + static_cast<std::ptrdiff_t>(std::min(from + 16 * length, other.size())));
-        break;
-      }
-      default:
-        input.resize(below(input.size() + 1));
-    }
-  }
-
-  std::mt19937_64 random_;
-};
-
 void run(const assay::fuzz::Target& target, const Input& input) {
   current = &input;
   target.run(input);
@@ -141,7 +76,7 @@ int main(int count, char** arguments) {
   for (const Input& input : corpus) run(*target, input);
   const std::size_t replayed = corpus.size();
   if (corpus.empty()) corpus.push_back({});
-  Mutator mutator(seed);
+  assay::fuzz::Mutator mutator(seed);
   std::uint64_t runs = 0;
   const auto start = std::chrono::steady_clock::now();
   while (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < seconds) {

@@ -4,17 +4,29 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
+#include "impl/checkpoint/folder.hpp"
+#include "impl/checkpoint/stored_state.hpp"
+#include "impl/cli/verb.hpp"
+#include "impl/data/token_format.hpp"
+#include "impl/generate/tokenizer_file.hpp"
 #include "spec/audit/readers/read_log.hpp"
+#include "spec/checkpoint/content_hash.hpp"
 #include "spec/checkpoint/safetensors.hpp"
+#include "spec/checkpoint/weight_files.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/hardware/hardware.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/write.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/toml.hpp"
 
@@ -169,6 +181,118 @@ void record(Bytes bytes) {
   });
 }
 
+void tokenizer(Bytes bytes) {
+  guarded([&] {
+    const auto codec = impl::generate::tokenizer_of(std::string(text_of(bytes)), "fuzz");
+    for (const char* prompt : {"", "One day 12,345", "a\nb\xc3\xa9<|end|></s>"})
+      guarded([&] {
+        for (const std::int64_t id : codec->encode(prompt)) {
+          promise(id >= 0, "an id counts from 0");
+          codec->decode(id);
+        }
+      });
+  });
+}
+
+/// The first byte chooses the tokenizer.
+void prompt(Bytes bytes) {
+  static const auto codecs = [] {
+    std::vector<std::unique_ptr<impl::generate::TextCodec>> all;
+    for (const char* name : {"gpt2", "llama2", "llama3", "mistral", "qwen2"})
+      all.push_back(impl::generate::read_tokenizer(std::string(ASSAY_SOURCE_DIR) + "/golden/tokenizers/" +
+                                                   name + "/tokenizer.json"));
+    return all;
+  }();
+  if (bytes.empty()) return;
+  const std::string text(text_of(bytes.subspan(1)));
+  guarded([&] {
+    const auto& codec = *codecs[bytes[0] % codecs.size()];
+    for (const std::int64_t id : codec.encode(text))
+      promise(codec.decode(id).size() < 1000, "a token is short");
+  });
+  guarded([&] {
+    impl::cli::generate_plan({.options = {{bytes[0] < 128 ? "ids" : "prompt", text}}, .positional = {"/"}});
+  });
+}
+
+void weight_index(Bytes bytes) {
+  const std::string text(text_of(bytes));
+  guarded([&] {
+    std::vector<spec::WeightFile> files;
+    for (const std::string& name : spec::files_of_index(text, "fuzz")) {
+      promise(spec::is_file_name(name), "a file of an index is in its folder");
+      files.push_back({.name = name, .header = {}});
+    }
+    spec::check_index(text, files, "fuzz");
+  });
+}
+
+/// Files of their own, which every run writes anew.
+const std::filesystem::path& scratch() {
+  static const struct Folder {
+    std::filesystem::path path;
+    Folder() {
+      std::string name = (std::filesystem::temp_directory_path() / "assay-fuzz-XXXXXX").string();
+      promise(mkdtemp(name.data()), "there is room for a folder");
+      path = name;
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+  } folder;
+  return folder.path;
+}
+
+void write(const char* name, std::string_view text) {
+  std::ofstream(scratch() / name, std::ios::binary) << text;
+}
+
+void manifest(Bytes bytes) {
+  using namespace impl::checkpoint;
+  const std::string text(text_of(bytes));
+  guarded([&] {
+    const Manifest read = manifest_from_json(text, "fuzz");
+    if (read.schema == 2)
+      promise(to_json(manifest_from_json(to_json(read), "again")) == to_json(read),
+              "a manifest survives to_json");
+    for (const FileEntry& file : read.files)
+      promise(spec::is_file_name(file.name), "a file of a checkpoint is in its folder");
+    write(manifest_name, text);
+    write(marker_name, spec::content_hash(std::as_bytes(std::span(text))) + "\n");
+    const StoredState stored(scratch(), "");
+    promise(stored.bytes() >= 0, "bytes are counted");
+  });
+}
+
+/// Three lengths of two bytes each, then as much for the file of tokens, its .idx and its .ends; the rest is
+/// its .json. What is empty is not there.
+void token_file(Bytes bytes) {
+  std::size_t at = 6;
+  const auto piece = [&](std::size_t number) {
+    if (bytes.size() < 6) return std::string_view();
+    const std::size_t length = bytes[2 * number] + 256u * bytes[2 * number + 1];
+    const std::string_view text = text_of(bytes).substr(std::min(at, bytes.size()), length);
+    at += length;
+    return text;
+  };
+  constexpr const char* endings[] = {".bin", ".idx", ".ends", ".json"};
+  for (std::size_t i = 0; i < std::size(endings); ++i) {
+    const std::filesystem::path path = scratch() / ("tokens" + std::string(endings[i]));
+    const std::string_view text = i < 3 ? piece(i) : text_of(bytes).substr(std::min(at, bytes.size()));
+    std::filesystem::remove(path);
+    if (!text.empty()) std::ofstream(path, std::ios::binary) << text;
+  }
+  for (const auto stated :
+       {std::optional<impl::data::TokenType>(), std::optional(impl::data::TokenType::uint16)})
+    guarded([&] {
+      const impl::data::OpenedFile file(scratch() / "tokens.bin");
+      const auto format = impl::data::recognise(file, stated);
+      promise(format.tokens > 0 && format.first_byte >= 0 &&
+                  format.first_byte + format.tokens * impl::data::width(format.type) <= file.bytes(),
+              "tokens lie within the file");
+      for (const std::int64_t end : impl::data::document_ends(file, format))
+        promise(end >= 0 && end <= format.tokens, "documents end within the tokens");
+    });
+}
+
 void json(Bytes bytes) {
   guarded([&] { spec::parse_json(text_of(bytes), "fuzz"); });
 }
@@ -176,10 +300,23 @@ void json(Bytes bytes) {
 }  // namespace
 
 const std::vector<Target>& targets() {
-  static const std::vector<Target> all = {
-      {"log", log},       {"table", table},           {"mapping", mapping},           {"printed", printed},
-      {"record", record}, {"model_toml", model_toml}, {"hugging_face", hugging_face}, {"hardware", hardware},
-      {"config", config}, {"overrides", overrides},   {"safetensors", safetensors},   {"json", json}};
+  static const std::vector<Target> all = {{"log", log},
+                                          {"table", table},
+                                          {"mapping", mapping},
+                                          {"printed", printed},
+                                          {"record", record},
+                                          {"model_toml", model_toml},
+                                          {"hugging_face", hugging_face},
+                                          {"hardware", hardware},
+                                          {"config", config},
+                                          {"overrides", overrides},
+                                          {"safetensors", safetensors},
+                                          {"json", json},
+                                          {"tokenizer", tokenizer},
+                                          {"prompt", prompt},
+                                          {"weight_index", weight_index},
+                                          {"manifest", manifest},
+                                          {"token_file", token_file}};
   return all;
 }
 

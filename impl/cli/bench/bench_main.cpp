@@ -1,6 +1,5 @@
 // `assay-train --bench`: `assay bench` where the tensors are.
 #include <algorithm>
-#include <fstream>
 
 #include "impl/bench/collectives.hpp"
 #include "impl/bench/measure.hpp"
@@ -10,6 +9,7 @@
 #include "impl/cli/bench/bench_print_collectives.hpp"
 #include "impl/cli/verb.hpp"
 #include "impl/machine/device_choice.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/run/start/on_ranks.hpp"
 #include "spec/error.hpp"
 
@@ -100,13 +100,9 @@ int bench_step(const BenchPlan& asked, Streams streams) {
   const bench::StepTimes times = bench::measure_step(
       *asked.config, asked.repeats, [&](const std::string& line) { streams.err << line << std::endl; });
   if (!asked.run_folder.empty()) {
-    const std::string path = asked.run_folder + "/waterfall.json";
-    std::ofstream file(path, std::ios::binary);
-    file << step_json(times);
-    file.close();
-    if (!file)
-      throw UserError(ExitCode::io, path + ": cannot write; --run takes the folder of a run that exists");
-    streams.err << "written: " << path << "; `assay report " << asked.run_folder << "` shows it\n";
+    replace_file(OutputFolder(asked.run_folder), "waterfall.json", step_json(times));
+    streams.err << "written: " << asked.run_folder << "/waterfall.json; `assay report " << asked.run_folder
+                << "` shows it\n";
   }
   streams.out << (asked.json ? step_json(times) : step_table(times));
   return 0;

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <set>
 #include <sstream>
 
 #include "impl/cli/bench/bench_print_scaling.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/report/scaling_picture.hpp"
 #include "impl/report/write_report.hpp"
 #include "spec/config/check.hpp"
@@ -214,7 +214,7 @@ int bench_scaling(const Arguments& arguments, Streams streams) {
     found.agree = spec::metrics::agree(found.differences, found.most);
   }
   if (keeps) {
-    std::ofstream(study.folder / "scaling.json") << scaling_json(found);
+    replace_file(OutputFolder(study.folder), "scaling.json", scaling_json(found));
     const auto page = report::write_report(folders, (study.folder / "report.html").string(),
                                            report::scaling_picture(found.rows, study.strong));
     streams.err << "written: " << (study.folder / "scaling.json").string() << " and " << page.file.string()

@@ -8,6 +8,7 @@
 #include "impl/generate/loaded_weights.hpp"
 #include "impl/generate/text_codec.hpp"
 #include "impl/machine/device_choice.hpp"
+#include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/on_ranks.hpp"
 #include "spec/error.hpp"
 #include "spec/text/json.hpp"
@@ -105,7 +106,7 @@ void print(const std::vector<Ids>& texts, const std::vector<std::string>& shown,
   }
 }
 
-int generate_on(const GeneratePlan& asked, const run::DeviceChoice& choice, Streams streams) {
+int generate_here(const GeneratePlan& asked, const run::DeviceChoice& choice, Streams streams) {
   if (choice.notice) streams.err << "assay: warning: " << *choice.notice << "\n";
   const generate::WeightsPlace place = generate::find_weights(asked.path);
   const bool of_grammar = !place.hugging_face && place.config.data_paths.empty();
@@ -149,6 +150,16 @@ int generate_on(const GeneratePlan& asked, const run::DeviceChoice& choice, Stre
   streams.err << place.path << ", " << name_of(dtype) << " on " << choice.device.str() << ": "
               << spec::grouped(tokens) << " new tokens in " << rate << "\n";
   return 0;
+}
+
+int generate_on(const GeneratePlan& asked, const run::DeviceChoice& choice, Streams streams) try {
+  return generate_here(asked, choice, streams);
+} catch (const std::exception& error) {
+  if (!run::ran_out_of_memory(error)) throw;
+  throw UserError(ExitCode::usage,
+                  asked.path +
+                      ": its weights and what is kept of a text take more memory than there is; take --dtype "
+                      "bf16, fewer --tokens or a smaller model");
 }
 
 }  // namespace

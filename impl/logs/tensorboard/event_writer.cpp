@@ -1,14 +1,13 @@
 #include "impl/logs/tensorboard/event_writer.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <system_error>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
 #include "spec/text/utf8.hpp"
@@ -119,16 +118,16 @@ EventWriter::EventWriter(const std::filesystem::path& folder, std::function<doub
   seconds.insert(0, seconds.size() < 10 ? 10 - seconds.size() : 0, '0');
   const std::string name =
       "events.out.tfevents." + seconds + "." + host_name() + "." + std::to_string(getpid()) + ".";
-  int descriptor = -1;
-  for (int number = 0; descriptor < 0; ++number) {
-    file_ = folder / (name + std::to_string(number));
-    descriptor = open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644);
-    if (descriptor < 0 && errno != EEXIST)
-      throw UserError(ExitCode::io, refusal(file_, errno) +
-                                        "; give another run.directory, or leave out "
-                                        "log.tensorboard");
+  try {
+    const OutputFolder output(folder);
+    std::optional<int> descriptor;
+    for (int number = 0; !descriptor; ++number)
+      descriptor = output.create((file_ = name + std::to_string(number)).string());
+    file_ = folder / file_;
+    records_.emplace(*descriptor);
+  } catch (const UserError& failed) {
+    throw UserError(ExitCode::io, std::string(failed.what()) + "; or leave out log.tensorboard");
   }
-  records_.emplace(descriptor);
 }
 
 std::string EventWriter::begin(std::int64_t steps_done) {

@@ -1,20 +1,20 @@
 #include "impl/ops/gemm/cuda_gemm_search.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <sstream>
 #include <utility>
 
+#include "impl/machine/output_folder.hpp"
 #include "impl/ops/cuda_launch.hpp"
+#include "spec/error.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::impl::cuda {
 
@@ -40,6 +40,13 @@ std::filesystem::path cache_folder() {
   return {};
 }
 
+/// Empty where there is none yet.
+std::string text_of(const std::filesystem::path& path) try {
+  return spec::read_file(path, spec::file_limits::algorithms);
+} catch (const spec::FileFault&) {
+  return "";
+}
+
 /// The choices of this GPU model and library version: lines of a key, a blank and an algorithm.
 class Choices {
  public:
@@ -47,7 +54,7 @@ class Choices {
     const std::filesystem::path folder = cache_folder();
     if (folder.empty()) return;
     path_ = folder / file_name();
-    std::ifstream file(path_);
+    std::istringstream file(text_of(path_));
     for (std::string line; std::getline(file, line);) {
       const std::size_t blank = line.find(' ');
       if (blank == std::string::npos) continue;
@@ -64,16 +71,15 @@ class Choices {
   void keep(const std::string& key, const cublasLtMatmulAlgo_t& algorithm) {
     table_[key] = algorithm;
     if (path_.empty()) return;
-    std::error_code ignored;  // a folder that cannot be written: every process searches for itself
+    std::error_code ignored;
     std::filesystem::create_directories(path_.parent_path(), ignored);
-    std::filesystem::path fresh = path_;
-    fresh += "." + std::to_string(getpid());
-    {
-      std::ofstream file(fresh);
-      for (const auto& [each, choice] : table_) file << each << ' ' << to_text(choice) << '\n';
-      if (!file.flush()) return;
+    std::string text;
+    for (const auto& [each, choice] : table_) text += each + ' ' + to_text(choice) + '\n';
+    try {
+      replace_file(OutputFolder(path_.parent_path()), path_.filename().string(), text);
+    } catch (const UserError&) {
+      // Every process searches for itself.
     }
-    std::filesystem::rename(fresh, path_, ignored);
   }
 
  private:

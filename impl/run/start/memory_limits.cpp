@@ -293,14 +293,18 @@ std::string divisions_with_less(const Plan& plan, const spec::RunConfig& config,
   return Divided{plan, config, model, machine, capacity}.others();
 }
 
+bool ran_out_of_memory(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  return dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
+         (torch && std::string_view(torch->what_without_backtrace()).find("can't allocate memory") !=
+                       std::string_view::npos);
+}
+
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
                                        at::Device device, const std::function<std::string()>& divisions) {
+  if (!ran_out_of_memory(error)) return {};
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   const std::string text = torch ? torch->what_without_backtrace() : error.what();
-  const bool ran_out = dynamic_cast<const std::bad_alloc*>(&error) ||
-                       dynamic_cast<const c10::OutOfMemoryError*>(&error) ||
-                       (torch && text.find("can't allocate memory") != std::string::npos);
-  if (!ran_out) return {};
   const std::string others = divisions ? divisions() : "";
   return UserError(
       ExitCode::usage,

@@ -71,6 +71,9 @@ spec::record::Memory memory_event(const spec::memory::Plan& plan, std::int64_t s
 std::string divisions_with_less(const spec::memory::Plan& plan, const spec::RunConfig& config,
                                 const spec::ModelSpec& model, const MachineMemory& machine);
 
+/// Whether an error says that memory of the host or the GPU ran out.
+bool ran_out_of_memory(const std::exception& error);
+
 /// Memory of `device` that ran out while training, told apart from faults of the program. `divisions`: those
 /// with less.
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,

@@ -18,6 +18,7 @@
 #include "impl/run/start/rank_device.hpp"
 #include "impl/run/stop_signal.hpp"
 #include "spec/error.hpp"
+#include "spec/failure.hpp"
 
 namespace assay::impl::run {
 
@@ -99,8 +100,8 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     const bool everywhere = dynamic_cast<const AgreedError*>(&error) != nullptr;
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
-                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()
-                << std::endl;
+                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ")
+                << failure_of(error).text << std::endl;
     if (everywhere) {
       leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);

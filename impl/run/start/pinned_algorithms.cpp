@@ -20,8 +20,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t longest = std::int64_t{64} << 20;  ///< that is read [B]
-
 /// RUN/algorithms.json of RUN/checkpoints/step_00000100.
 fs::path algorithms_file(const std::string& checkpoint) {
   fs::path path = fs::absolute(checkpoint).lexically_normal();
@@ -31,19 +29,6 @@ fs::path algorithms_file(const std::string& checkpoint) {
 
 bool same_machine(const Algorithms& a, const Algorithms& b) {
   return a.gpu == b.gpu && a.libraries == b.libraries;
-}
-
-/// Replaces the file, which is at every moment the old one or the new one.
-void replace_file(const fs::path& path, const std::string& text) {
-  const fs::path fresh = path.string() + ".new";
-  std::error_code error;
-  fs::remove(fresh, error);
-  checkpoint::DurableFile file(fresh);
-  file.write(std::as_bytes(std::span(text)));
-  file.commit();
-  fs::rename(fresh, path, error);
-  if (error) throw UserError(ExitCode::io, "cannot rename " + fresh.string() + ": " + error.message());
-  checkpoint::sync_folder(path.parent_path());
 }
 
 }  // namespace
@@ -95,7 +80,8 @@ std::optional<std::string> PinnedAlgorithms::begin(const std::string& checkpoint
     const fs::path path = algorithms_file(checkpoint);
     const std::string result = ": the last bits of this resume are not those of a run without a stop";
     try {
-      const Algorithms then = algorithms_of(checkpoint::read_whole(path, longest), path.string());
+      const Algorithms then =
+          algorithms_of(checkpoint::read_whole(path, spec::file_limits::algorithms), path.string());
       const auto differ = [&](const std::string& before, const std::string& now) {
         doubt = path.string() + ": the run was computed on " + before + ", and goes on on " + now + result;
       };
@@ -127,7 +113,9 @@ std::optional<std::string> PinnedAlgorithms::keep(const std::string& directory) 
   mine.gemms = kept_;
   if (mine == written_) return {};
   try {
-    replace_file(fs::path(directory) / file_name, to_json(mine));
+    const OutputFolder folder(directory);
+    replace_file(folder, file_name, to_json(mine));
+    folder.sync();
   } catch (const UserError& error) {
     return error.what();
   }

@@ -14,6 +14,7 @@
 #include "spec/model/differences.hpp"
 #include "spec/record/event.hpp"
 #include "spec/record/read.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 

@@ -8,6 +8,7 @@
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
+#include "spec/text/file.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::run {
@@ -99,7 +100,7 @@ Request resume_request(const ResumeWords& words) {
   return request;
 }
 
-std::optional<RanksBefore> ranks_before(const std::string& run) {
+std::optional<RanksBefore> ranks_before(const std::string& run) try {
   fs::path folder = named(run);
   if (is_checkpoint(folder)) folder = folder.parent_path().parent_path();
   std::optional<RanksBefore> out;
@@ -112,6 +113,8 @@ std::optional<RanksBefore> ranks_before(const std::string& run) {
            .hosts = std::max<std::int64_t>(1, std::ssize(hosts))};
   }
   return out;
+} catch (const spec::FileFault&) {
+  return {};
 }
 
 }  // namespace assay::impl::run

@@ -1,15 +1,13 @@
 #include "impl/run/start/run_folder.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/folder.hpp"
 #include "impl/comm/refusal.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 
@@ -18,6 +16,8 @@ namespace assay::impl::run {
 namespace fs = std::filesystem;
 
 namespace {
+constexpr const char* record_name = "run.jsonl";
+
 /// True when the folder held no run and is now this one's. Of several that ask at once, one creates the
 /// record.
 bool claim(const std::string& folder) {
@@ -27,14 +27,21 @@ bool claim(const std::string& folder) {
                                       " is a file, and a run needs a folder; give another run.directory");
   if (fs::exists(fs::path(folder) / "checkpoints", unknown)) return false;
   checkpoint::create_durable_folder(folder);
-  const std::string record = folder + "/run.jsonl";
-  const int descriptor = open(record.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0 && errno == EEXIST) return false;
-  if (descriptor < 0)
-    throw UserError(ExitCode::io,
-                    "cannot create " + record + ": " + std::strerror(errno) + "; give another run.directory");
-  close(descriptor);
-  return true;
+  const auto record = OutputFolder(folder).create(record_name);
+  if (record) close(*record);
+  return record.has_value();
+}
+
+/// What a run writes to or removes from is in its folder itself. Found out before anything is computed.
+void refuse_links(const std::string& folder) {
+  const OutputFolder here(folder);
+  for (const char* name : {record_name, "checkpoints", "profile"})
+    if (here.look(name) == Entry::link)
+      throw UserError(ExitCode::io,
+                      (here.path() / name).string() +
+                          " is a link, and a run writes through none within its folder; put what "
+                          "it leads to there, or give another run.directory (which may itself be "
+                          "a link)");
 }
 }  // namespace
 
@@ -42,10 +49,21 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
   std::string chosen = config.directory;
   refuse_together(communicator, [&] {
     if (communicator.rank() != 0) return;
-    if (config.resume != spec::Resume::never) return checkpoint::create_durable_folder(chosen);
-    for (int number = 2; !claim(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
+    if (config.resume != spec::Resume::never)
+      checkpoint::create_durable_folder(chosen);
+    else
+      for (int number = 2; !claim(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
+    refuse_links(chosen);
   });
   return communicator.all_gather(chosen).front();
+}
+
+std::optional<std::string> linked_checkpoints(const std::string& directory) {
+  std::string names;
+  for (const checkpoint::Found& each : checkpoint::marked_checkpoints(fs::path(directory) / "checkpoints"))
+    if (each.linked) names += (names.empty() ? "" : ", ") + each.path.string();
+  if (names.empty()) return {};
+  return names + ": a link is read as a checkpoint, and never removed; checkpoint.keep does not count it";
 }
 
 std::string way_to_go_on(const std::string& directory) {

@@ -19,12 +19,11 @@ namespace assay::impl::run {
 namespace {
 constexpr char between_facts = '\x1e', between_name_and_value = '\x1f';
 
-std::string hash_of_file(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) return "unknown";
-  const std::string bytes = checkpoint::read_whole(path, static_cast<std::int64_t>(size));
-  return checkpoint::content_hash(std::as_bytes(std::span(bytes)));
+std::string hash_of_file(const std::filesystem::path& path) try {
+  const checkpoint::InputFile file(path);
+  return file.hash(0, file.size());
+} catch (const checkpoint::InputFile::Unreadable&) {
+  return "unknown";
 }
 
 /// Of the program and of the library that this function is in.

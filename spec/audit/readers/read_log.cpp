@@ -1,7 +1,7 @@
 #include "spec/audit/readers/read_log.hpp"
 
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "spec/audit/readers/container_lines.hpp"
@@ -16,6 +16,8 @@
 #include "spec/audit/readers/unnumbered_steps.hpp"
 #include "spec/audit/readers/whole_columns.hpp"
 #include "spec/error.hpp"
+#include "spec/text/file.hpp"
+#include "spec/text/quote.hpp"
 
 namespace assay::spec::audit {
 
@@ -26,6 +28,15 @@ std::vector<RunRecord> read_shape(Blocks& blocks, const ReadOptions& options, co
   const LogShape shape = shape_of(blocks.rest());
   return shape == LogShape::document ? read_document(blocks, options, mapping)
                                      : read_lines(blocks, options, mapping, shape);
+}
+
+/// A log's own words are shown again.
+void make_names_printable(RunRecord& run) {
+  for (std::string RunRecord::*name :
+       {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::linear,
+        &RunRecord::linear_bf16_layers, &RunRecord::linear_experts, &RunRecord::schedule, &RunRecord::parallelism,
+        &RunRecord::weights})
+    run.*name = printable(run.*name);
 }
 
 std::vector<RunRecord> read_blocks(Blocks& blocks, const ReadOptions& options, const Mapping& mapping) {
@@ -60,6 +71,7 @@ std::vector<RunRecord> read_logs(std::istream& in, const std::string& origin, co
     runs = read_blocks(blocks, options, mapping);
   }
   for (RunRecord& run : runs) {
+    make_names_printable(run);
     run.mapped = mapping.given();
     apply_settings(run, options.set);
     merge_doubled_lines(run);
@@ -94,10 +106,14 @@ std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& opt
       throw UserError(ExitCode::bad_data, inside + ": is a folder, not a record; give the log itself");
     return read_logs(inside, options);
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw UserError(ExitCode::bad_data, path + ": cannot be opened for reading; check its permissions");
-  return read_logs(file, path, options);
+  std::optional<FileStream> file;
+  try {
+    file.emplace(path, Behind::stream);
+  } catch (const FileFault& fault) {
+    throw UserError(ExitCode::bad_data,
+                    path + ": cannot be opened for reading: " + fault.why() + "; give the log itself");
+  }
+  return read_logs(*file, path, options);
 }
 
 namespace {

@@ -23,6 +23,7 @@
 #include "impl/model/views.hpp"
 #include "spec/error.hpp"
 #include "spec/random/philox.hpp"
+#include "spec/text/file.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 
 namespace assay::impl::checkpoint::checkpoint_test {
@@ -170,6 +171,45 @@ TEST_F(CheckpointImpl, KeepsTheBestBesideTheNewest) {
   EXPECT_FALSE(best_of(directory_));
 }
 
+// An archive keeps the marker of a checkpoint that a run only links to.
+TEST_F(CheckpointImpl, ALinkedCheckpointIsReadAndNeverRemoved) {
+  const fs::path parent = directory_ + "/checkpoints", archive = directory_ + "/archive";
+  const auto at_step = [](std::int64_t step) { return State{.step = step, .tokens = 0, .config = {}}; };
+  const fs::path linked = save(directory_, filled(1), at_step(1), 9).path;
+  fs::create_directory(archive);
+  fs::rename(linked, archive / "step_00000001");
+  fs::create_directory_symlink(archive / "step_00000001", linked);
+  const auto found = committed_checkpoints(parent);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].linked);
+  for (const std::int64_t step : {2, 3, 4}) {
+    const Saved saved = save(directory_, filled(1), at_step(step), 1);
+    EXPECT_EQ(saved.not_removed, std::nullopt) << *saved.not_removed;
+  }
+  EXPECT_EQ(committed_checkpoints(parent).size(), 2u) << "the newest of the run's own, and the link";
+  ParameterBuffers read = filled(2);
+  EXPECT_EQ(load(linked.string(), read).step, 1);
+  // Not even one whose marker is gone: what a link leads to is somebody's.
+  fs::remove(archive / "step_00000001/COMMITTED");
+  save(directory_, filled(1), at_step(5), 1);
+  EXPECT_TRUE(fs::is_symlink(linked));
+  EXPECT_TRUE(fs::exists(archive / "step_00000001/manifest.json"));
+}
+
+TEST_F(CheckpointImpl, NothingIsSavedBehindALink) {
+  const fs::path parent = directory_ + "/checkpoints", elsewhere = directory_ + "/elsewhere";
+  fs::create_directory(elsewhere);
+  fs::create_directory_symlink(elsewhere, parent);
+  try {
+    save(directory_, filled(1), {.step = 1, .tokens = 0, .config = {}}, 2);
+    FAIL() << "it was saved";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::io);
+    EXPECT_NE(std::string(error.what()).find("it is a link"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(fs::is_empty(elsewhere));
+}
+
 TEST_F(CheckpointImpl, KeepLargerThanTheCountRemovesNothing) {
   for (std::int64_t step : {1, 2})
     save(directory_, filled(1), {.step = step, .tokens = 0, .config = {}}, 100);
@@ -181,7 +221,7 @@ TEST_F(CheckpointImpl, ADamagedOldOneStaysForTheUserToSeeAndEndsNoSave) {
   const fs::path marker_too_long = save(directory_, filled(1), at_step(1), 9).path;
   const fs::path manifest_too_long = save(directory_, filled(1), at_step(2), 9).path;
   fs::resize_file(marker_too_long / marker_name, 100);
-  fs::resize_file(manifest_too_long / manifest_name, manifest_limit + 1);
+  fs::resize_file(manifest_too_long / manifest_name, spec::file_limits::manifest.bytes + 1);
   for (const std::int64_t step : {3, 4, 5})
     EXPECT_FALSE(save(directory_, filled(1), at_step(step), 2).not_removed.has_value());
   EXPECT_TRUE(fs::exists(marker_too_long));

@@ -106,5 +106,44 @@ TEST(ManifestImpl, C2RefusesWhatIsNotAManifestOfThisSchema) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("folder/manifest.json: checkpoint_c2: ")) << text;
 }
 
+// What an index says and this version does not know may change what the rest of it means.
+TEST(ManifestImpl, C2RefusesWhatIsNotKnownAndWhatIsThereTwice) {
+  const auto expect = [](const std::string& text, const char* says) {
+    EXPECT_THAT(refusal(text),
+                testing::AllOf(testing::HasSubstr("checkpoint_c2: "), testing::HasSubstr(says)));
+  };
+  for (const char* within : {"\"step\": 12", "\"path\": \"tokens\"", "\"name\": \"embedding\"",
+                             "\"name\": \"weights.safetensors\"", "\"part\": \"master\""})
+    expect(replaced(within, "\"moment3\": 1, " + std::string(within)), "unknown key");
+  expect(replaced("\"part\": \"master\"", "\"part\": \"moment3\""),
+         "of the parts master, moment1 and moment2");
+  const std::string parameter = R"({"name": "embedding", "dtype": "F32", "shape": [4, 6]})";
+  expect(replaced(parameter, parameter + ", " + parameter), "\"embedding\" is there twice");
+  Manifest two = example();
+  two.files.push_back(two.files[0]);
+  expect(to_json(two), "\"weights.safetensors\" is there twice");
+  expect(replaced("\"data\": [", "\"data\": {}, \"step\": ["), "occurs twice");
+}
+
+TEST(ManifestImpl, C2RefusesNamesThatLeadOutAndNumbersThatAreNone) {
+  for (const char* name : {"../weights.safetensors", "/etc/passwd", "..", "", "a\\u0000b"})
+    EXPECT_THAT(refusal(replaced("weights.safetensors", name)),
+                testing::HasSubstr("must be the name of a file in the checkpoint's folder"))
+        << name;
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"\"step\": 12", "\"step\": -1"},
+                                                        {"\"bytes\": 99", "\"bytes\": -99"},
+                                                        {"64", "-64"},
+                                                        {"[1, 2, 3, 3]", "[1, 2, 3, -3]"},
+                                                        {"[4, 6]", "[-4, 6]"},
+                                                        {"345", "9223372036854775807"}})
+    EXPECT_THAT(refusal(replaced(from, to)), testing::HasSubstr("must be from 0 to 2^60")) << to;
+  EXPECT_THAT(refusal(replaced("[4, 6]", "[1152921504606846976, 1152921504606846976]")),
+              testing::HasSubstr("no size in 64 bits"));
+  EXPECT_THAT(refusal(replaced("[4, 6]", "{\"a\": 4}")), testing::HasSubstr("an array"));
+  EXPECT_THAT(refusal(replaced("\"F32\", \"shape\"", "\"F31\", \"shape\"")),
+              testing::HasSubstr("a type of safetensors"));
+}
+
 }  // namespace
 }  // namespace assay::impl::checkpoint::manifest_test

@@ -170,7 +170,7 @@ TEST(SlicesOfLayoutsImpl, EachFlippedBitAndEachCutFileIsFoundAndTheOneBeforeStay
     const fs::path& file = files[draw.below(0, files.size())];
     const std::uintmax_t size = fs::file_size(file), at = draw.below(1, size);
     const bool cut = draw.below(2, 4) == 0;
-    const std::string whole = cut ? read_whole(file, 1 << 26) : "";
+    const std::string whole = cut ? read_whole(file, spec::file_limits::manifest) : "";
     if (cut)
       fs::resize_file(file, at);
     else
@@ -202,7 +202,7 @@ TEST(SlicesOfLayoutsImpl, C4RefusesAnIndexThatIsNotTheWholeOnce) {
     Manifest changed = whole;
     change(changed);
     fs::remove(fs::path(path) / manifest_name), fs::remove(fs::path(path) / marker_name);
-    write_manifest(path, changed);
+    write_manifest(OutputFolder(path), changed);
     return refusal(path, model, {}, kinds[1]);
   };
   EXPECT_EQ(refused([](Manifest&) {}), "accepted");

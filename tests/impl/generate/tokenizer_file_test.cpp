@@ -110,6 +110,38 @@ TEST(TokenizerFile, WhatIsNotReadIsRefusedByName) {
       "llama2", [](Json& t) { t["model"]["vocab"].erase("<0x41>"); }, "no token for byte 65");
 }
 
+// "<0xZZ>" looks like a byte's token and is a text, as for the package tokenizers.
+TEST(TokenizerFile, ATokenThatIsNearlyAByteIsAText) {
+  const tests::Scratch scratch;
+  std::ifstream file(file_of("llama2"));
+  Json json = Json::parse(file);
+  const std::pair<const char*, const char*> tokens[] = {{"<0xZZ>", "<0xZZ>"},
+                                                        {"<0x4>>", "<0x4>>"},
+                                                        {"<0x 1>", "<0x 1>"},
+                                                        {"<0x-1>", "<0x-1>"},
+                                                        {"<0x4a>", "J"}};
+  std::int64_t id = 100'000;
+  for (const auto& [token, text] : tokens) json["model"]["vocab"][token] = id++;
+  const auto codec = tokenizer_of(json.dump(), "tokenizer.json");
+  id = 100'000;
+  for (const auto& [token, text] : tokens) EXPECT_EQ(codec->decode(id++), text);
+}
+
+TEST(TokenizerFile, WhatIsNoVocabularyOrIdIsRefused) {
+  EXPECT_NE(refused("gpt2", [](Json& t) { t["model"]["vocab"]["One"] = -1; }).find("a token id"),
+            std::string::npos);
+  EXPECT_NE(refused("gpt2", [](Json& t) { t["model"]["vocab"]["One"] = 1LL << 40; }).find("a token id"),
+            std::string::npos);
+  EXPECT_NE(refused("gpt2", [](Json& t) { t["added_tokens"][0]["id"] = -5; }).find("a token id"),
+            std::string::npos);
+  EXPECT_NE(refused("gpt2",
+                    [](Json& t) {
+                      t["model"]["vocab"] = {1, 2, 3};
+                    })
+                .find("an object"),
+            std::string::npos);
+}
+
 TEST(TokenizerFile, APromptThatNormalisationMayChangeIsRefused) {
   const auto codec = read_tokenizer(file_of("qwen2"));
   EXPECT_NO_THROW(codec->encode("caf\xc3\xa9"));

@@ -147,7 +147,7 @@ TEST(LayoutCheckpointImpl, TheLayoutLeavesNoTraceInTheFiles) {
     checkpoint::reshard({.checkpoint = checkpoint_in(folder.string()), .folder = one.string(), .files = 3});
     for (const char* name : {"rank-00000-of-00003.safetensors", "rank-00001-of-00003.safetensors",
                              "rank-00002-of-00003.safetensors", "manifest.json", "COMMITTED"}) {
-      const std::string bytes = checkpoint::read_whole(one / name, 1 << 26);
+      const std::string bytes = checkpoint::read_whole(one / name, spec::file_limits::manifest);
       const auto [it, is_new] = first.emplace(name, bytes);
       EXPECT_EQ(it->second == bytes, true) << name << " of " << layouts[a].name();
     }

@@ -61,7 +61,8 @@ TEST_F(FindModel, NamesTheNearestBuiltIn) {
 TEST_F(FindModel, SaysWhatIsWrongWithAPath) {
   EXPECT_NE(error_of(folder_.string()).find("holds no config.json"), std::string::npos);
   EXPECT_NE(error_of(write("weights.bin", "x")).find("neither a .toml nor a .json"), std::string::npos);
-  EXPECT_NE(error_of(write("big.json", std::string((1 << 20) + 1, ' '))).find("larger than 1 MiB"),
+  EXPECT_NE(error_of(write("big.json", std::string((1 << 20) + 1, ' ')))
+                .find("it has 1,048,577 bytes, and a model's file at most 1,048,576"),
             std::string::npos);
   EXPECT_NE(error_of("").find("built-in models"), std::string::npos);
   EXPECT_NE(error_of(std::string(1 << 16, 'x')).find("built-in models"), std::string::npos);

@@ -58,6 +58,17 @@ TEST(Inventory, C3RejectsBlocksThatAreNotThere) {
     EXPECT_EQ(tests::label_of([&] { list.block_range(block); }), "inventory_c3");
 }
 
+TEST(Inventory, C4RejectsListsThatFillTheMemory) {
+  ModelSpec model = find_model("mixtral-8x7b");
+  model.layers = 65'536;
+  model.experts->count = 65;
+  EXPECT_EQ(tests::label_of([&] { inventory(model); }), "inventory_c4");
+  ModelSpec wide = find_model("tiny-llama");
+  wide.width = wide.ffn = (std::int64_t{1} << 31) - 1;
+  EXPECT_EQ(tests::label_of([&] { inventory(wide); }), "inventory_c4");
+  EXPECT_EQ(tests::label_of([&] { multi_token_inventory(wide); }), "inventory_c4");
+}
+
 TEST(Inventory, ListsAGpt2BlockInOrder) {
   ModelSpec model = find_model("gpt2");
   model.layers = 1;
