@@ -111,7 +111,7 @@ void write_files(const fs::path& folder, const spec::Inventory& own, const spec:
 spec::ModelSpec model_in(const Manifest& manifest, const std::string& origin) {
   if (!manifest.model.empty()) return spec::model_from_toml(manifest.model, origin);
   const spec::RunConfig config = spec::load_dump(manifest.config, origin);
-  spec::ModelSpec model = spec::find_model(config.model);
+  spec::ModelSpec model = spec::find_model_to_train(config.model).model;
   if (config.init_std > 0) model.init_std = config.init_std;
   return model;
 }
