@@ -1,13 +1,14 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/data/data_files.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
-#include "spec/config/own_model_data.hpp"
+#include "spec/config/stated.hpp"
 #include "spec/error.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -52,16 +53,20 @@ int train(const Arguments& arguments, Streams streams) {
   const auto [recipe, overrides] = recipe_and_settings(arguments.positional);
   const std::int64_t ranks = arguments.positive("ranks", 1);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
-  const spec::RunConfig config = spec::load(recipe, overrides);
-  spec::require_data_of_own_model(config, recipe, overrides);
+  spec::Loaded loaded = spec::load_all(recipe, overrides);
+  loaded.faults.gather([&] { spec::require_stated(loaded); });
+  if (loaded.faults.none()) loaded.faults.gather([&] { data::name_data_files(loaded.config); });
+  const spec::RunConfig& config = loaded.config;
   // A run from weights goes on without their folder: its checkpoint knows the model.
   const bool checkpoint_knows =
       !config.weights.empty() && config.model == config.weights && config.resume != spec::Resume::never;
-  if (!checkpoint_knows) {
-    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
-    spec::check(config, model);
-    spec::divide(config, model, {.all = ranks, .per_host = ranks});
-  }
+  spec::ModelSpec model;
+  const bool found = !checkpoint_knows && loaded.faults.gather([&] {
+    model = spec::find_model_to_train(config.model, config.sequence_length).model;
+  });
+  if (found) loaded.gather([&] { spec::check(config, model); });
+  loaded.faults.refuse();
+  if (found) spec::divide(config, model, {.all = ranks, .per_host = ranks});
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

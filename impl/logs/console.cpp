@@ -6,6 +6,7 @@
 
 #include "impl/logs/banner.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "spec/text/labels.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/utf8.hpp"
 
@@ -134,7 +135,8 @@ void Console::show_event(const Warning& warning) {
   std::string label = "warning";
   if (warning.step) label += " at step " + std::to_string(*warning.step);
   if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
-  message(label + ": " + spec::valid_utf8(warning.text) + " [" + spec::valid_utf8(warning.code) + "]");
+  message(label + ": " + spec::valid_utf8(spec::without_labels(warning.text)) + " [" +
+          spec::valid_utf8(warning.code) + "]");
 }
 
 void Console::show_event(const Checkpoint& checkpoint) {

@@ -1,13 +1,13 @@
 #include "spec/config/keys.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <optional>
 
 #include "spec/error.hpp"
+#include "spec/text/amount.hpp"
 
 namespace assay::spec {
 namespace {
@@ -138,11 +138,7 @@ Key list(std::string name, std::vector<std::string> RunConfig::*member, std::str
 /// Two step numbers; an empty list stands for none.
 std::optional<StepWindow> step_window(const std::vector<std::string>& entries) {
   if (entries.empty()) return StepWindow();
-  const auto step = [](const std::string& text) -> std::int64_t {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? number : 0;
-  };
+  const auto step = [](const std::string& text) { return whole_number(text).value_or(0); };
   if (entries.size() != 2) return {};
   const StepWindow window{.first = step(entries[0]), .last = step(entries[1])};
   const bool holds = window.first >= 1 && window.last >= window.first && window.last <= kSteps &&
@@ -250,6 +246,25 @@ Key weights() {
   return key;
 }
 
+Key compute_dtype() {
+  using Named = std::pair<std::string, Dtype>;
+  Key key = choice<Dtype>("compute.dtype", &RunConfig::dtype,
+                          {Named("f64", Dtype::f64), Named("f32", Dtype::f32), Named("bf16", Dtype::bf16)},
+                          "Type of activations and working weights; auto: bf16 on a GPU, f32 on a CPU");
+  key.choices.insert(key.choices.begin(), "auto");
+  key.range.insert(std::string_view("one of ").size(), "\"auto\", ");
+  const Key settled = key;
+  key.get = [settled](const RunConfig& config) {
+    return config.dtype_of_machine ? Value(std::string("auto")) : settled.get(config);
+  };
+  key.set = [settled](RunConfig& config, const Value& value) {
+    const bool automatic = value == Value(std::string("auto"));
+    if (!automatic) settled.set(config, value);
+    config.dtype_of_machine = automatic;
+  };
+  return key;
+}
+
 Key when(std::string condition, bool (*is_read)(const RunConfig&), Key key) {
   key.condition = std::move(condition);
   key.is_read = is_read;
@@ -266,11 +281,18 @@ Key derived(std::string how, Key key) {
   return key;
 }
 
+/// Of a setting that suits one model alone.
+std::string to_be_stated(const std::string& of_demo) {
+  return "of " + std::string(demo_model) + " " + of_demo + ", else to be stated";
+}
+
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool has_no_end_token(const RunConfig& config) { return reads_files(config) && config.end_of_document < 0; }
 bool starts_afresh(const RunConfig& config) { return config.weights.empty(); }
 bool quantises(const RunConfig& config) { return config.linear != quantise::Recipe::none; }
-bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
+bool computes_in_bf16(const RunConfig& config) {
+  return config.dtype_of_machine || config.dtype == Dtype::bf16;
+}
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
@@ -297,8 +319,8 @@ void add_model_and_data(std::vector<Key>& all) {
       integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
               "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
               "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
-  all.push_back(
-      integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
+  all.push_back(derived(to_be_stated("128"), integer("batch.sequence_length", &C::sequence_length, 1, kMany,
+                                                     "[tokens]", "Tokens of one sequence")));
   all.push_back(
       list("data.paths", &C::data_paths,
            "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
@@ -354,7 +376,12 @@ void add_validation(std::vector<Key>& all) {
 
 void add_training(std::vector<Key>& all) {
   using C = RunConfig;
-  all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
+  all.push_back(
+      derived(to_be_stated("250") + ", or train.tokens",
+              integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run")));
+  all.push_back(integer("train.tokens", &C::tokens, 0, kInt64, "[tokens]",
+                        "In place of train.steps: tokens that the run reads, of which its steps follow, the "
+                        "last one whole; 0: as many as its steps have"));
   all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
                         "Seed of initial weights, sample order and sampled text"));
   all.push_back(choice<OnNonFinite>(
@@ -364,8 +391,8 @@ void add_training(std::vector<Key>& all) {
   all.push_back(when("train.on_non_finite is \"skip\"", skips,
                      integer("train.max_skipped", &C::max_skipped, 1, kSteps, "[steps]",
                              "Steps that the whole run may skip; the next one that is not finite ends it")));
-  all.push_back(
-      number("optimizer.learning_rate", &C::learning_rate, "> 0", "", "Peak learning rate of AdamW"));
+  all.push_back(derived(to_be_stated("3e-3"), number("optimizer.learning_rate", &C::learning_rate, "> 0", "",
+                                                     "Peak learning rate of AdamW")));
   all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
   all.push_back(
       number("optimizer.beta2", &C::beta2, "[0, 1)", "", "Decay of AdamW's mean of squared gradients"));
@@ -428,9 +455,7 @@ void add_training(std::vector<Key>& all) {
 
 void add_machine_and_run(std::vector<Key>& all) {
   using C = RunConfig;
-  all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
-                              {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
-                              "Type of activations and working weights"));
+  all.push_back(derived("auto; of tiny-llama f32", compute_dtype()));
   all.push_back(choice<quantise::Recipe>("compute.linear", &C::linear,
                                          {{"bf16", quantise::Recipe::none},
                                           {"fp8_tensor", quantise::Recipe::fp8_tensor},

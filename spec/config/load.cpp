@@ -1,6 +1,7 @@
 #include "spec/config/load.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "spec/config/data_sources.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/text/amount.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 #include "spec/text/toml.hpp"
@@ -23,6 +25,7 @@ namespace {
 struct Given {
   Value value;
   std::string where;  ///< "recipe.toml:3:9" or "argument \"train.steps=x\""
+  bool typed;         ///< an argument
 };
 using Assignments = std::map<std::string, Given>;
 using document::Item;
@@ -99,10 +102,10 @@ const Absent* find_absent(const std::string& name) {
 std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < item.size(); ++i) {
-    if (numbers && item[i].is(Kind::integer))
-      entries.push_back(std::to_string(item[i].integer()));
-    else if (item[i].is(Kind::text))
+    if (item[i].is(Kind::text))
       entries.push_back(item[i].text());
+    else if (const auto number = item[i].whole(); number && numbers)
+      entries.push_back(std::to_string(*number));
     else
       return std::nullopt;
   }
@@ -110,7 +113,7 @@ std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
 }
 
 std::optional<Value> toml_value(const Key& key, Item item) {
-  if (key.type == KeyType::integer && item.is(Kind::integer)) return Value(item.integer());
+  if (const auto number = item.whole(); number && key.type == KeyType::integer) return Value(*number);
   if (key.type == KeyType::number && (item.is(Kind::real) || item.is(Kind::integer)))
     return Value(item.real());
   if ((key.type == KeyType::text || key.type == KeyType::choice) && item.is(Kind::text))
@@ -127,55 +130,64 @@ std::string meant(const Key& key, Item item) {
 }
 
 /// What [[data.sources]] are in settings.
-void add_sources(Item tables, Assignments& out) {
+void add_sources(Item tables, bool typed, Assignments& out) {
   const SourceTables sources = source_tables(tables);
   std::vector<std::string> mixture;
   for (const DataSource& source : sources.sources) mixture.push_back(to_text(source));
-  out.insert_or_assign("data.paths", Given{sources.paths, tables.where()});
-  out.insert_or_assign("data.mixture", Given{mixture, tables.where()});
+  out.insert_or_assign("data.paths", Given{sources.paths, tables.where(), typed});
+  out.insert_or_assign("data.mixture", Given{mixture, tables.where(), typed});
 }
 constexpr std::string_view source_tables_key = "data.sources";
 
 /// Removed settings and steps that never come: errors in what a person writes, not in what a run wrote.
 enum class WrittenBy { person, run };
 
-void collect(Item table, const std::string& prefix, WrittenBy by, Assignments& out) {
-  for (std::size_t i = 0; i < table.size(); ++i) {
+void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded, Assignments& out);
+
+void collect_one(Item table, std::size_t i, const std::string& name, WrittenBy by, Loaded& loaded,
+                 Assignments& out) {
+  const Item item = table[i];
+  if (name == source_tables_key) {
+    for (const char* other : {"paths", "mixture"})
+      if (const auto both = table.find(other))
+        refuse(both->where(),
+               std::string("data.") + other + " beside [[data.sources]], which say it: leave one out");
+    loaded.stated.insert("data.paths");
+    return add_sources(item, false, out);
+  }
+  const Key* key = find_key(name);
+  if (!key && item.is(Kind::object) && name.find('.') == name.npos) {
+    bool known = false;
+    for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
+    if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
+    return collect(item, name + ".", by, loaded, out);
+  }
+  if (!key && by == WrittenBy::run && find_removed_key(name)) return;
+  if (!key) refuse_unknown(table.where_key(i), name);
+  loaded.stated.insert(name);
+  if (by == WrittenBy::person) loaded.places[name] = item.where();
+  const std::optional<Value> value = toml_value(*key, item);
+  if (!value) refuse_type(item.where(), *key, item.shown(), meant(*key, item));
+  out.insert_or_assign(name, Given{*value, item.where(), false});
+}
+
+void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded, Assignments& out) {
+  for (std::size_t i = 0; i < table.size() && !loaded.faults.full(); ++i) {
     const std::string name = prefix + table.key(i);
-    const Item item = table[i];
-    if (name == source_tables_key) {
-      for (const char* other : {"paths", "mixture"})
-        if (const auto both = table.find(other))
-          refuse(both->where(),
-                 std::string("data.") + other + " beside [[data.sources]], which say it: leave one out");
-      add_sources(item, out);
-      continue;
-    }
-    const Key* key = find_key(name);
-    if (!key && item.is(Kind::object) && prefix.empty()) {
-      bool known = false;
-      for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
-      if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
-      collect(item, name + ".", by, out);
-      continue;
-    }
-    if (!key && by == WrittenBy::run && find_removed_key(name)) continue;
-    if (!key) refuse_unknown(table.where_key(i), name);
-    const std::optional<Value> value = toml_value(*key, item);
-    if (!value) refuse_type(item.where(), *key, item.shown(), meant(*key, item));
-    out.insert_or_assign(name, Given{*value, item.where()});
+    if (!loaded.faults.gather([&] { collect_one(table, i, name, by, loaded, out); }))
+      loaded.wrong.insert(name);
   }
 }
 
 // --- key=value ---
 
-template <class Number>
-std::optional<Value> parse_number(std::string_view text) {
-  Number number{};
+std::optional<Value> parse_real(std::string_view text) {
+  double number = 0;
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return Value(number);
+  if (error == std::errc() && end == text.data() + text.size()) return Value(number);
+  const auto whole = whole_number(text);
+  return whole ? std::optional<Value>(static_cast<double>(*whole)) : std::nullopt;
 }
 
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {
@@ -195,7 +207,7 @@ Value parse_list(const Key& key, const std::string& text, const std::string& whe
   return entries;
 }
 
-void collect_override(const std::string& argument, Assignments& out) {
+void collect_argument(const std::string& argument, Loaded& loaded, Assignments& out) {
   const std::string where = "argument " + quote(argument);
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos) refuse(where, "a setting is written key=value, as in train.steps=100");
@@ -204,17 +216,20 @@ void collect_override(const std::string& argument, Assignments& out) {
     refuse(where, "settings are written without dashes: " + argument.substr(2, 80));
   if (name == source_tables_key) {
     const document::Tree tree = parse_toml("data.sources = " + text, where);
-    return add_sources(tree.root().at("data").at("sources"), out);
+    loaded.stated.insert("data.paths");
+    return add_sources(tree.root().at("data").at("sources"), true, out);
   }
   const Key* key = find_key(name);
   if (!key) refuse_unknown(where, name);
+  loaded.stated.insert(name);
+  loaded.places.erase(name);
   std::optional<Value> value;
   switch (key->type) {
     case KeyType::integer:
-      value = parse_number<std::int64_t>(text);
+      if (const auto number = whole_number(text)) value = Value(*number);
       break;
     case KeyType::number:
-      value = parse_number<double>(text);
+      value = parse_real(text);
       break;
     case KeyType::list:
       value = parse_list(*key, text, where);
@@ -227,7 +242,17 @@ void collect_override(const std::string& argument, Assignments& out) {
   if (!value) refuse_type(where, *key, quote(text));
   if (const double* number = std::get_if<double>(&*value); number && !std::isfinite(*number))
     refuse(where, key->name + " must be a finite number");
-  out.insert_or_assign(name, Given{*value, where});
+  out.insert_or_assign(name, Given{*value, where, true});
+}
+
+void collect(const std::vector<std::string>& overrides, Loaded& loaded, Assignments& out) {
+  for (const std::string& argument : overrides) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (loaded.faults.gather([&] { collect_argument(argument, loaded, out); }))
+      loaded.wrong.erase(name);  // the recipe's, which is overridden; it stays a mistake
+    else
+      loaded.wrong.insert(name);
+  }
 }
 
 // --- putting together ---
@@ -239,8 +264,19 @@ std::string choice_hint(const Key& key, const Value& value) {
 }
 
 /// Absent settings that are derived from others (Key::derived).
-void derive(RunConfig& config, const Assignments& given) {
+void derive(RunConfig& config, const Assignments& given, WrittenBy by) {
+  const auto typed = [&](const char* name) {
+    const auto found = given.find(name);
+    return found != given.end() && found->second.typed;
+  };
   if (!given.contains("model.name") && !config.weights.empty()) config.model = config.weights;
+  if (!given.contains("compute.dtype") && config.model != demo_model) config.dtype_of_machine = true;
+  // Of the two, the one that was typed counts before what a recipe or an earlier run says.
+  if (typed("train.steps") && !typed("train.tokens")) config.tokens = 0;
+  const bool steps_follow = by == WrittenBy::run || typed("train.tokens") || !given.contains("train.steps");
+  constexpr std::int64_t too_many = 1'000'000'000'001;  // config_c1; what follows multiplies them
+  if (config.tokens > 0 && steps_follow && !typed("train.steps"))
+    config.steps = std::min(steps_of_tokens(config), too_many);
   if (!given.contains("schedule.warmup_steps")) config.warmup_steps = config.steps * 8 / 100;
   if (!given.contains("schedule.decay_steps") && config.schedule == ScheduleKind::wsd)
     config.decay_steps = config.steps * 32 / 100;
@@ -254,24 +290,32 @@ void derive(RunConfig& config, const Assignments& given) {
   }
 }
 
-RunConfig assemble(const Assignments& given, WrittenBy by) {
-  RunConfig config;
+void assemble(const Assignments& given, WrittenBy by, WrittenBy checked, Loaded& loaded) {
+  RunConfig& config = loaded.config;
   for (const auto& [name, each] : given) {
     const Key& key = *find_key(name);
-    try {
-      key.set(config, each.value);
-    } catch (const SpecError& error) {
-      refuse(each.where, error.what() + choice_hint(key, each.value));
-    }
+    const bool taken = loaded.faults.gather([&] {
+      try {
+        key.set(config, each.value);
+      } catch (const SpecError& error) {
+        refuse(each.where, error.what() + choice_hint(key, each.value));
+      }
+    });
+    if (!taken) loaded.wrong.insert(name);
   }
-  derive(config, given);
-  try {
-    check(config);
-    if (by == WrittenBy::person) check_reached(config);
-  } catch (const SpecError& error) {
-    throw UserError(ExitCode::usage, error.what());
-  }
-  return config;
+  derive(config, given, by);
+  loaded.gather([&] { check(config); });
+  if (checked == WrittenBy::person) loaded.gather([&] { check_reached(config); });
+}
+
+/// Whether `text` has the setting `name` as a word.
+bool names(std::string_view text, std::string_view name) {
+  const auto is_of_a_name = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if (!is_of_a_name(at - 1) && !is_of_a_name(at + name.size())) return true;
+  return false;
 }
 
 /// A word without "=" is taken for a recipe: it may have been meant as a setting.
@@ -409,36 +453,71 @@ std::optional<std::string> nearest_key(const std::string& name) {
   return whole;
 }
 
+void Loaded::gather(const std::function<void()>& check) {
+  Faults found;
+  found.gather(check);
+  for (const std::string& message : found.messages()) {
+    if (std::ranges::any_of(wrong, [&](const std::string& name) { return names(message, name); })) continue;
+    const auto place =
+        std::ranges::find_if(places, [&](const auto& each) { return names(message, each.first); });
+    faults.gather([&] {
+      throw UserError(ExitCode::usage, (place == places.end() ? "" : place->second + ": ") + message);
+    });
+  }
+}
+
+namespace {
+Loaded load_from(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides,
+                 WrittenBy by, WrittenBy checked) {
+  Loaded loaded;
+  Assignments given;
+  collect(parse_toml(toml, origin).root(), "", by, loaded, given);
+  collect(overrides, loaded, given);
+  assemble(given, by, checked, loaded);
+  return loaded;
+}
+}  // namespace
+
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
-  Assignments given;
-  collect(parse_toml(toml, origin).root(), "", WrittenBy::person, given);
-  for (const std::string& argument : overrides) collect_override(argument, given);
-  return assemble(given, WrittenBy::person);
+  const Loaded loaded = load_from(toml, origin, overrides, WrittenBy::person, WrittenBy::person);
+  loaded.faults.refuse();
+  return loaded.config;
 }
 
 RunConfig load_dump(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
-  Assignments given;
-  collect(parse_toml(toml, origin).root(), "", WrittenBy::run, given);
-  for (const std::string& argument : overrides) collect_override(argument, given);
   const bool asked = std::ranges::any_of(overrides, [](const std::string& argument) {
     return argument.starts_with("profile.steps=") || argument.starts_with("batch.ramp=");
   });
-  return assemble(given, asked ? WrittenBy::person : WrittenBy::run);
+  const Loaded loaded =
+      load_from(toml, origin, overrides, WrittenBy::run, asked ? WrittenBy::person : WrittenBy::run);
+  loaded.faults.refuse();
+  return loaded.config;
+}
+
+Loaded load_all(const std::string& recipe, const std::vector<std::string>& overrides) {
+  Loaded loaded;
+  loaded.faults.gather([&] {
+    std::stringstream text;
+    if (!recipe.empty()) {
+      std::error_code error;
+      if (std::filesystem::is_directory(recipe, error)) refuse_recipe(recipe, "it is a folder");
+      if (!std::filesystem::exists(recipe, error)) refuse_recipe(recipe, "there is no such file");
+      std::ifstream file(recipe, std::ios::binary);
+      // An empty file sets failbit of the output stream only.
+      if (file) text << file.rdbuf();
+      if (!file) refuse_recipe(recipe, "it cannot be opened");
+    }
+    loaded = load_from(text.str(), recipe, overrides, WrittenBy::person, WrittenBy::person);
+  });
+  return loaded;
 }
 
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {
-  if (recipe.empty()) return load_text("", "", overrides);
-  std::error_code error;
-  if (std::filesystem::is_directory(recipe, error)) refuse_recipe(recipe, "it is a folder");
-  if (!std::filesystem::exists(recipe, error)) refuse_recipe(recipe, "there is no such file");
-  std::ifstream file(recipe, std::ios::binary);
-  std::stringstream text;
-  // An empty file sets failbit of the output stream only.
-  if (file) text << file.rdbuf();
-  if (!file) refuse_recipe(recipe, "it cannot be opened");
-  return load_text(text.str(), recipe, overrides);
+  const Loaded loaded = load_all(recipe, overrides);
+  loaded.faults.refuse();
+  return loaded.config;
 }
 
 }  // namespace assay::spec

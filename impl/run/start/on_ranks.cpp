@@ -17,6 +17,7 @@
 #include "impl/run/start/fault_drill.hpp"
 #include "impl/run/start/rank_device.hpp"
 #include "spec/error.hpp"
+#include "spec/text/labels.hpp"
 
 namespace assay::impl::run {
 
@@ -101,13 +102,13 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     const bool everywhere = dynamic_cast<const AgreedError*>(&error) != nullptr;
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
-                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ") << error.what()
-                << std::endl;
+                << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ")
+                << spec::without_labels(error.what()) << std::endl;
     if (everywhere) {
       leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);
     }
-    if (watch) watch->fail(error.what());
+    if (watch) watch->fail(spec::without_labels(error.what()));
     // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
     communicator->abort(static_cast<int>(code));
     throw;  // not reached

@@ -165,6 +165,10 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
   const auto asked = [&](const std::string& name) {
     return std::ranges::find(request.changes, name) != request.changes.end();
   };
+  // Of steps and tokens one follows from the other and the batch.
+  const bool asked_length = asked("train.steps") || asked("train.tokens") ||
+                            (config.tokens > 0 && (asked("batch.sequences") || asked("batch.ramp") ||
+                                                   asked("batch.sequence_length")));
   ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
   std::string refused, may_be_asked;
   bool other_tokens = false;  // asked for
@@ -179,7 +183,8 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     const auto& [name, now] = now_set[i];
     const spec::Value& was = then_set[i].second;
     if (now == was || is_about_output(name)) continue;
-    const bool extends = changes.extended && (name == "train.steps" || name.starts_with("schedule."));
+    const bool of_length = is_one_of(name, {"train.steps", "train.tokens"});
+    const bool extends = changes.extended && (of_length || name.starts_with("schedule."));
     const bool same_files = data_then && other.empty();
     const bool moved = name == "data.paths" && same_files;
     // Files that know their type are refused where another is stated.
@@ -190,7 +195,7 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     const bool rounds = changes_rounding_alone(name) && !(by_micro_batches && name == "batch.micro");
     if (extends || moved || restated || rounds) {
       changes.settings.push_back({.name = name, .before = was, .now = now, .asked = {}});
-    } else if (asked(name) && !is_of_the_state(name)) {
+    } else if ((asked(name) || (of_length && asked_length)) && !is_of_the_state(name)) {
       changes.settings.push_back({.name = name, .before = was, .now = now, .asked = true});
     } else if (name != "data.paths" || !data_then) {
       refuse(name + " is " + spec::shown(now) + ", was " + spec::shown(was) +
@@ -203,6 +208,8 @@ ResumeChanges refuse_other_settings(const Request& request, const std::vector<ch
     changes.batch = spec::changed_at(spec::global_batch(before), then.step, config.sequences);
     spec::RunConfig ramped = config;
     ramped.ramp = changes.batch->ramp;
+    for (spec::record::ChangedSetting& setting : changes.settings)
+      if (config.tokens > 0 && setting.name == "train.steps") setting.now = spec::steps_of_tokens(ramped);
     const spec::Key& ramp = *spec::find_key("batch.ramp");
     if (ramped.ramp != before.ramp)
       changes.settings.push_back(

@@ -6,6 +6,7 @@
 
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/newest_whole.hpp"
+#include "impl/data/data_files.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
@@ -77,6 +78,7 @@ Request resume_request(const ResumeWords& words) {
   Request request;
   spec::RunConfig& config = request.config;
   config = spec::load_dump(checkpoint::read_manifest(from).config, from, words.changes);
+  data::name_data_files(config);
   for (const std::string& change : words.changes)
     request.changes.push_back(change.substr(0, change.find('=')));
   const bool one_checkpoint = is_checkpoint(run);

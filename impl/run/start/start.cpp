@@ -41,7 +41,7 @@ spec::HuggingFaceModel model_of(const spec::RunConfig& config) {
   if (goes_on_without_folder(config, resume_from))
     found.model = spec::model_from_toml(checkpoint::model_of(resume_from), resume_from);
   else
-    found = spec::find_model_with_options(config.model, config.sequence_length);
+    found = spec::find_model_to_train(config.model, config.sequence_length);
   if (config.init_std > 0) found.model.init_std = config.init_std;
   spec::check(config, found.model);
   if (!config.weights.empty() && resume_from.empty()) checkpoint::check_weights(config.weights, found.model);
@@ -87,12 +87,14 @@ Start prepare(const Request& request, const Rank& rank) {
   Communicator& ranks = rank.communicator;
   Start start;
 
-  start.config = request.config;
   start.request = request;
+  start.request.config = spec::with_dtype_of(request.config, rank.choice.device.is_cuda());
+  start.config = start.request.config;
   const spec::RunConfig& config = start.config;
   const std::int64_t per_host = host_ranks(ranks).each;
   Facts facts;
   refuse_together(ranks, [&] {
+    if (request.config.dtype_of_machine) spec::check(config);  // what is read of bf16 alone
     spec::HuggingFaceModel found = model_of(config);
     start.model = std::move(found.model);
     start.without_effect = std::move(found.without_effect);
@@ -103,9 +105,10 @@ Start prepare(const Request& request, const Rank& rank) {
     if (spec::validates(config))
       start.validation = std::make_shared<data::ValidationSet>(config, start.model, start.source);
     start.data_files = files_of(config);
-    start.resume = resume_point(request, start.data_files);
+    start.resume = resume_point(start.request, start.data_files);
     if (start.resume && start.resume->changes.batch) {
       start.config.ramp = start.resume->changes.batch->ramp;
+      if (start.config.tokens > 0) start.config.steps = spec::steps_of_tokens(start.config);
       start.batch = spec::divide(config, start.model, {.all = ranks.size(), .per_host = per_host}).batch;
     }
     check_stages(start.config, start.batch);
