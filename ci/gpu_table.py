@@ -196,7 +196,8 @@ def chosen(goal, kept):
     found = []
     for call in {m["call"] for m in kept if TABLE_GPU in m["gpu"]}:
         ours, theirs, alone = of_goal(goal, [m for m in kept if m["call"] == call])
-        if ours and (theirs or not goal.baseline) and (alone or "efficiency" not in goal.aims):
+        timed = "first_step" not in goal.aims or all("seconds_since_process_start" in m for m in ours)  # not every call's is kept
+        if ours and timed and (theirs or not goal.baseline) and (alone or "efficiency" not in goal.aims):
             ranks = ours[0]["ranks"]
             found.append(((min(ranks, goal.gpus), "efficiency" not in goal.aims or len(alone) >= ranks, call), ours, theirs, alone))
     return max(found, key=lambda one: one[0])[1:] if found else None

@@ -34,12 +34,14 @@ class SpecError : public std::invalid_argument {
   std::string label_;
 };
 
-/// Something the user gave cannot be used. The message says what, where, why, and what to do next, on one
-/// line: names that stand in it come from files.
+/// Something the user gave cannot be used. The message says what, where, why, and what to do next. Line
+/// breaks are its own alone: names that stand in it come from files.
 class UserError : public std::runtime_error {
  public:
   UserError(ExitCode code, const std::string& message)
       : std::runtime_error(spec::message_line(message)), code_(code) {}
+  UserError(ExitCode code, const std::vector<std::string>& lines)
+      : std::runtime_error(spec::message_lines(lines)), code_(code) {}
   ExitCode code() const noexcept { return code_; }
 
  private:

@@ -12,7 +12,8 @@ sys.dont_write_bytecode = True
 
 def all_cases(wanted):
     """Golden objects generator by generator; generators that hold nothing of `wanted` are not run (all when empty)."""
-    modules = [("config_defaults", "config_defaults"), ("flops", "flops"), ("formats", "formats"), ("greedy", "greedy"), ("models", "models"),
+    modules = [("config_defaults", "config_defaults"), ("config_keys", "config_keys"), ("flops", "flops"),
+               ("formats", "formats"), ("greedy", "greedy"), ("models", "models"),
                ("model_inventories", "model_inventories"), ("tensorboard", "tensorboard"), ("tokenizers", "tokenizers"),
                ("weights", "weights")]
     modules += [(f"ops/{info.name}", f"ops.{info.name}") for info in pkgutil.iter_modules(ops.__path__)]

@@ -1,4 +1,5 @@
-"""tokenizers: small tokenizer.json files of the kinds that published models have, and the ids that the package tokenizers gives texts.
+"""tokenizers: small tokenizer.json files of the kinds that published models have, the ids that the package tokenizers gives texts, and
+the texts that it gives ids, most of which no text is encoded as.
 
 Byte pairs over bytes with the patterns of GPT-2, Llama 3 and Qwen 2, and over characters with bytes for the others, as Llama 2 (a
 normalizer) and Mistral's later files (Metaspace) state them. Trained on the spot, from the texts and a few more.
@@ -73,6 +74,25 @@ MAKERS = {"gpt2": lambda: over_bytes(None), "llama3": lambda: with_front(over_by
           "llama2": lambda: over_characters(False), "mistral": lambda: over_characters(True)}
 
 
+def drawn_ids(tokenizer):
+    """Rows of ids: any tokens, then bytes alone, then bytes among tokens, and the bytes of characters cut off in every place."""
+    generator = np.random.Generator(np.random.PCG64(7))
+    size = tokenizer.get_vocab_size()
+    spelled = [tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+    if spelled[0] is None:  # a byte-level alphabet: its characters in the order of GPT-2's table
+        plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        others = iter(range(256, 512))
+        spelled = [tokenizer.token_to_id(chr(byte if byte in plain else next(others))) for byte in range(256)]
+    known = [token for token in spelled if token is not None]
+    rows = [generator.integers(0, size, 40).tolist() for _ in range(8)]
+    rows += [generator.choice(known, 24).tolist() for _ in range(8)]
+    rows += [[int(generator.choice(known)) if generator.integers(0, 3) else int(generator.integers(0, size)) for _ in range(40)] for _ in range(8)]
+    for text in ("é", "日本", "🙂👍"):
+        bytes_of = [spelled[byte] for byte in text.encode()]
+        rows += [bytes_of[begin:end] for begin in range(len(bytes_of)) for end in range(begin + 1, len(bytes_of) + 1)]
+    return rows
+
+
 @dataclasses.dataclass
 class WithFile(Golden):
     file: str = ""
@@ -89,8 +109,12 @@ def cases():
     for case, make in MAKERS.items():
         tokenizer = make()
         tensors = {f"ids_{n}": np.array(tokenizer.encode(text).ids, dtype=np.int64) for n, text in enumerate(TEXTS)}
+        texts = {f"text_{n}": text for n, text in enumerate(TEXTS)}
+        for n, ids in enumerate(drawn_ids(tokenizer)):
+            tensors[f"drawn_{n}"] = np.array(ids, dtype=np.int64)
+            texts[f"decoded_{n}"] = tokenizer.decode(ids)
         with tempfile.TemporaryDirectory() as folder:
             tokenizer.save(str(Path(folder) / "t.json"), pretty=False)
             file = (Path(folder) / "t.json").read_text()
-        yield WithFile("tokenizers", case, "tokenizers", "the package tokenizers, Tokenizer.encode", tool_versions("tokenizers"), tensors,
-                       texts={f"text_{n}": text for n, text in enumerate(TEXTS)}, folder="tokenizers", file=file)
+        yield WithFile("tokenizers", case, "tokenizers", "the package tokenizers, Tokenizer.encode and decode", tool_versions("tokenizers"), tensors, texts=texts,
+                       folder="tokenizers", file=file)

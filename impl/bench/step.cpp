@@ -19,8 +19,10 @@
 #include "impl/run/start/memory_limits.hpp"
 #include "impl/run/start/numerics.hpp"
 #include "impl/run/trainer.hpp"
+#include "spec/config/check.hpp"
 #include "spec/flops/exact.hpp"
 #include "spec/memory/plan.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 
@@ -132,13 +134,15 @@ StepTimes measured(const spec::RunConfig& config, const spec::ModelSpec& model, 
 
 }  // namespace
 
-StepTimes measure_step(const spec::RunConfig& config, std::int64_t steps,
+StepTimes measure_step(const spec::RunConfig& asked, std::int64_t steps,
                        const std::function<void(const std::string&)>& say) {
   const c10::InferenceMode no_autograd;
-  spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
+  const at::Device device = run::choose_device(asked.device).device;
+  const spec::RunConfig config = spec::with_dtype_of(asked, device.is_cuda());
+  if (asked.dtype_of_machine) spec::check(config);
+  spec::ModelSpec model = spec::find_model_to_train(config.model, config.sequence_length).model;
   if (config.init_std > 0) model.init_std = config.init_std;
   const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
-  const at::Device device = run::choose_device(config.device).device;
   run::reason_against_graph(config.cuda_graph, device, 1);  // refuses it on the CPU
   run::refuse_fp8(config, model, batch, device);
   spec::RunConfig unsampled = config;

@@ -125,7 +125,7 @@ void require_tokenizer(const Manifest& manifest, const std::string& path, const 
 spec::ModelSpec model_in(const Manifest& manifest, const std::string& origin) {
   if (!manifest.model.empty()) return spec::model_from_toml(manifest.model, origin);
   const spec::RunConfig config = spec::load_dump(manifest.config, origin);
-  spec::ModelSpec model = spec::find_model(config.model);
+  spec::ModelSpec model = spec::find_model_to_train(config.model).model;
   if (config.init_std > 0) model.init_std = config.init_std;
   return model;
 }

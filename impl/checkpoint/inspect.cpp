@@ -56,7 +56,7 @@ struct Opened {
 };
 
 Opened open_hugging_face(const std::string& path) {
-  Opened out{.model = spec::find_model_with_options(path), .inventory = {}, .folder = {}, .sources = {}};
+  Opened out{.model = spec::find_model_to_train(path), .inventory = {}, .folder = {}, .sources = {}};
   out.inventory = spec::inventory(out.model.model);
   out.folder = open_weights(path);
   out.sources = sources_of(out.folder, out.model.model, out.inventory);

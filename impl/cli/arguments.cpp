@@ -1,7 +1,6 @@
 #include "impl/cli/arguments.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/text/amount.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -63,9 +63,25 @@ const Option& option_named(const std::string& word, const std::string& value,
 
 }  // namespace
 
-std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
+std::vector<std::string> Arguments::values(const std::string& name) const {
   const auto found = options.find(name);
-  return found == options.end() ? otherwise : found->second;
+  return found == options.end() ? std::vector<std::string>() : found->second;
+}
+
+std::string Arguments::value(const std::string& name, const std::string& otherwise) const {
+  if (!has(name)) return otherwise;
+  std::string all;
+  for (const std::string& each : options.at(name)) all += (&each == &options.at(name)[0] ? "" : ",") + each;
+  return all;
+}
+
+std::vector<std::string> Arguments::words() const {
+  std::vector<std::string> all;
+  for (const auto& [name, values] : options) {
+    if (values.empty()) all.push_back("--" + name);
+    for (const std::string& value : values) all.push_back("--" + name + "=" + value);
+  }
+  return all;
 }
 
 spec::RunConfig computing(const Arguments& arguments) {
@@ -76,33 +92,15 @@ spec::RunConfig computing(const Arguments& arguments) {
   return spec::load("", settings);
 }
 
-std::string unit_of_count(const std::string& name, const std::string& text) {
-  constexpr std::size_t longest = 12;
-  if (text.size() < 2 || text.size() > longest) return "";
-  const char letter = text.back();
-  const bool thousands = letter == 'k' || letter == 'K', millions = letter == 'm' || letter == 'M';
-  std::int64_t number = 0;
-  const char* const last = text.data() + text.size() - 1;
-  const auto [end, error] = std::from_chars(text.data(), last, number);
-  if ((!thousands && !millions) || error != std::errc() || end != last || number < 1) return "";
-  const std::int64_t decimal = thousands ? 1000 : 1'000'000, binary = thousands ? 1 << 10 : 1 << 20;
-  return "--" + name + " " + spec::quote(text) + " may be " + std::to_string(number * decimal) + " or " +
-         std::to_string(number * binary) + "; write the one that is meant";
-}
-
 std::int64_t Arguments::positive(const std::string& name, std::int64_t otherwise) const {
-  const auto found = options.find(name);
-  if (found == options.end()) return otherwise;
-  const std::string& text = found->second;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (const std::string unit = unit_of_count(name, text); !unit.empty()) refuse(unit);
-  if (error == std::errc::result_out_of_range && end == text.data() + text.size() && text[0] != '-')
+  if (!has(name)) return otherwise;
+  const std::string text = value(name, "");
+  const auto number = spec::whole_number(text);
+  if (!number && !text.empty() && text.find_first_not_of("0123456789") == std::string::npos)
     refuse("--" + name + " must be at most " + std::to_string(std::numeric_limits<std::int64_t>::max()) +
            ", not " + spec::quote(text));
-  if (error != std::errc() || end != text.data() + text.size() || number < 1)
-    refuse("--" + name + " must be an integer >= 1, not " + spec::quote(text));
-  return number;
+  if (!number || *number < 1) refuse("--" + name + " must be an integer >= 1, not " + spec::quote(text));
+  return *number;
 }
 
 Arguments clear_ones(const std::vector<std::string>& words, const std::vector<Option>& options) {
@@ -116,9 +114,9 @@ Arguments clear_ones(const std::vector<std::string>& words, const std::vector<Op
     if (option == options.end())
       out.positional.push_back(*word);
     else if (equals != std::string::npos)
-      out.options[option->name] = word->substr(equals + 1);
+      out.options[option->name] = {word->substr(equals + 1)};
     else if (word + 1 != end)
-      out.options[option->name] = *++word;
+      out.options[option->name] = {*++word};
   }
   if (end != words.end()) out.positional.insert(out.positional.end(), end + 1, words.end());
   return out;
@@ -160,12 +158,12 @@ Arguments parse(const std::vector<std::string>& words, const std::vector<Option>
     if (attached && option.value.empty()) refuse("the option \"" + typed(option) + "\" takes no value");
     if (!attached && !option.value.empty() && ++i == words.size())
       refuse("the option \"" + typed(option) + "\" needs a value: " + option.value);
-    const auto [known, fresh] = out.options.try_emplace(option.name);
-    std::string& value = known->second;
-    if (!fresh && !option.list && !option.value.empty() && value != follows)
-      refuse("the option \"" + typed(option) + "\" is given as " + spec::quote(value) + " and as " +
+    std::vector<std::string>& values = out.options[option.name];
+    if (option.value.empty()) continue;
+    if (!values.empty() && !option.list && values[0] != follows)
+      refuse("the option \"" + typed(option) + "\" is given as " + spec::quote(values[0]) + " and as " +
              spec::quote(follows) + "; give it once");
-    value = option.value.empty() ? "" : option.list && !fresh ? value + option.between + follows : follows;
+    if (values.empty() || option.list) values.push_back(follows);
   }
   return out;
 }

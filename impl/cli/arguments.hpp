@@ -15,18 +15,21 @@ struct Option {
   std::string letter;   ///< short form without the dash, "o"; empty: none
   std::string value;    ///< name of the value in the help, "T"; empty: a flag
   std::string meaning;  ///< one line
-  bool list = false;    ///< its value is a list of parts; given again, it goes on
-  char between = ',';   ///< the parts of a list
+  bool list = false;    ///< it may be given again, with a further value
 };
 
 struct Arguments {
-  std::map<std::string, std::string> options;  ///< given ones by name; flags hold ""
+  std::map<std::string, std::vector<std::string>> options;  ///< given ones by name; flags have no value
   std::vector<std::string> positional;
 
   bool has(const std::string& name) const { return options.contains(name); }
-  /// The option's value, or `otherwise` when it was not given.
+  /// The option's values, in their order; none when it was not given.
+  std::vector<std::string> values(const std::string& name) const;
+  /// The option's value, or `otherwise` when it was not given. Of several: joined by commas.
   std::string value(const std::string& name, const std::string& otherwise) const;
-  /// The option's value as an integer >= 1, or `otherwise` when it was not given.
+  /// The options as words of a command line: "--seq=128".
+  std::vector<std::string> words() const;
+  /// The option's value as an integer >= 1 (spec::whole_number), or `otherwise` when it was not given.
   /// Errors: UserError(usage) for anything else.
   std::int64_t positive(const std::string& name, std::int64_t otherwise) const;
 };
@@ -34,9 +37,6 @@ struct Arguments {
 /// What --dtype and --device say, in the words of the settings compute.dtype and compute.device: so are the
 /// errors, UserError(usage). Not given, the settings' defaults.
 spec::RunConfig computing(const Arguments& arguments);
-
-/// What is wrong with a count that is written as "8k", which may be 8,000 or 8,192; empty for any other text.
-std::string unit_of_count(const std::string& name, const std::string& text);
 
 /// Splits `words` by the verb's `options`; "--" ends the options. `verb` is quoted in errors.
 /// Errors: UserError(usage): unknown option (with the nearest), missing or superfluous value, an option that

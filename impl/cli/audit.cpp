@@ -12,6 +12,7 @@
 #include "spec/audit/readers/option_words.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/error.hpp"
+#include "spec/text/labels.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -228,7 +229,7 @@ int audit(const Arguments& arguments, Streams streams) {
   streams.out << text.view();
   // The first is reported where errors are mapped to exit codes.
   for (std::size_t i = 1; i < unreadable.size(); ++i)
-    streams.err << "assay: error: " << unreadable[i].why << "\n";
+    streams.err << "assay: error: " << spec::without_labels(unreadable[i].why) << "\n";
   if (first) throw UserError(*first);
   bool contradicts = false;
   for (const Audit& one : together.audits) contradicts |= one.contradicts;

@@ -86,9 +86,9 @@ int inspect(const Arguments& arguments, Streams streams) {
       json += (i == 0 ? "" : ",\n ") + json_of(files[i], ranges[i]);
       continue;
     }
-    streams.out << (i == 0 ? "" : "\n") << "file       " << spec::printable(files[i].path().string()) << "\nformat     "
-                << format.container << " " << impl::data::name(format.type) << "\ntokens     "
-                << spec::grouped(format.tokens) << "\ndocuments  "
+    streams.out << (i == 0 ? "" : "\n") << "file       " << spec::printable(files[i].path().string())
+                << "\nformat     " << format.container << " " << impl::data::name(format.type)
+                << "\ntokens     " << spec::grouped(format.tokens) << "\ndocuments  "
                 << (format.documents ? spec::grouped(*format.documents) : "ends not known") << "\nids        "
                 << ranges[i].smallest << " to " << ranges[i].largest << "\nfirst ids  "
                 << joined(first_ids(files[i]), " ") << "\n";
@@ -119,10 +119,11 @@ int verify(const Arguments& arguments, Streams streams) {
     files[i].require_width(vocabulary);
     impl::data::require_in_vocabulary(files[i], ranges[i]);
     impl::data::document_ends(files[i].file(), files[i].format());
-    streams.out << spec::printable(files[i].path().string()) << ": " << spec::grouped(files[i].tokens()) << " tokens of "
-                << files[i].format().container << " " << impl::data::name(files[i].format().type) << ", ids "
-                << ranges[i].smallest << " to " << ranges[i].largest << ", all within the vocabulary of "
-                << spec::grouped(vocabulary) << "\n";
+    streams.out << spec::printable(files[i].path().string()) << ": " << spec::grouped(files[i].tokens())
+                << " tokens of " << files[i].format().container << " "
+                << impl::data::name(files[i].format().type) << ", ids " << ranges[i].smallest << " to "
+                << ranges[i].largest << ", all within the vocabulary of " << spec::grouped(vocabulary)
+                << "\n";
   }
   return 0;
 }

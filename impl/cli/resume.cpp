@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
@@ -9,17 +7,6 @@
 
 namespace assay::impl::cli {
 
-std::vector<std::string> changes_in(const Arguments& arguments) {
-  std::vector<std::string> changes;
-  const std::string all = arguments.value("change", "");
-  for (std::size_t at = 0; at < all.size();) {
-    const std::size_t end = std::min(all.find('\x1e', at), all.size());
-    changes.push_back(all.substr(at, end - at));
-    at = end + 1;
-  }
-  return changes;
-}
-
 int resume(const Arguments& arguments, Streams) {
   if (arguments.positional.size() != 1)
     throw UserError(ExitCode::usage,
@@ -27,7 +14,7 @@ int resume(const Arguments& arguments, Streams) {
                     "that is to be another one is given by --change key=value");
   const std::string& folder = arguments.positional[0];
   const run::ResumeWords asked{
-      .run = folder, .changes = changes_in(arguments), .into = arguments.value("into", "")};
+      .run = folder, .changes = arguments.values("change"), .into = arguments.value("into", "")};
   run::resume_request(asked);  // what can be judged without tensors is, before any rank starts
   const auto before = run::ranks_before(folder);
   // Below a launcher that starts the ranks this is one of them.

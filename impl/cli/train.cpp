@@ -1,14 +1,15 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/data/data_files.hpp"
 #include "impl/machine/launcher_word.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
-#include "spec/config/own_model_data.hpp"
+#include "spec/config/stated.hpp"
 #include "spec/error.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -53,18 +54,21 @@ int train(const Arguments& arguments, Streams streams) {
   const auto [recipe, overrides] = recipe_and_settings(arguments.positional);
   const RankJob ranks = rank_job(arguments);
   // Everything that can be judged without tensors is judged here: once, at once, and before any rank starts.
-  const spec::RunConfig config = spec::load(recipe, overrides);
-  spec::require_data_of_own_model(config, recipe, overrides);
+  spec::Loaded loaded = spec::load_all(recipe, overrides);
+  loaded.faults.gather([&] { spec::require_stated(loaded); });
+  if (loaded.faults.none()) loaded.faults.gather([&] { data::name_data_files(loaded.config); });
+  const spec::RunConfig& config = loaded.config;
   // A run that goes on has the model of its checkpoint, with which the trainer compares the one that is
   // named.
-  if (config.resume == spec::Resume::never) {
-    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
-    spec::check(config, model);
-    // A rank that a launcher started among others is judged where it knows them.
-    if (rank_in_launch() < 0)
-      spec::divide(config, model,
-                   {.all = ranks.all, .per_host = ranks.all % ranks.here == 0 ? ranks.here : 0});
-  }
+  spec::ModelSpec model;
+  const bool found = config.resume == spec::Resume::never && loaded.faults.gather([&] {
+    model = spec::find_model_to_train(config.model, config.sequence_length).model;
+  });
+  if (found) loaded.gather([&] { spec::check(config, model); });
+  loaded.faults.refuse();
+  // A rank that a launcher started among others is judged where it knows them.
+  if (found && rank_in_launch() < 0)
+    spec::divide(config, model, {.all = ranks.all, .per_host = ranks.all % ranks.here == 0 ? ranks.here : 0});
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(config);
     return 0;

@@ -6,6 +6,7 @@
 
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/data/data_files.hpp"
 #include "impl/logs/plain_output.hpp"
 #include "impl/machine/probe.hpp"
 #include "impl/machine/standard_streams.hpp"
@@ -13,7 +14,7 @@
 #include "impl/run/train.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/load.hpp"
-#include "spec/config/own_model_data.hpp"
+#include "spec/config/stated.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
 
@@ -63,7 +64,7 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
                                                            {"help", "h", "", ""},
                                                            {"ranks", "", "N", ""},
                                                            {"resume", "", "RUN", ""},
-                                                           {"change", "", "KEY=VALUE", "", true, '\x1e'},
+                                                           {"change", "", "KEY=VALUE", "", true},
                                                            {"into", "", "FOLDER", ""}},
                                                           "train");
   if (arguments.has("ranks"))
@@ -84,15 +85,17 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
                                              arguments.positional[0] +
                                              "; give what is to be another by --change key=value");
       return impl::run::resume_request({.run = arguments.value("resume", ""),
-                                        .changes = impl::cli::changes_in(arguments),
+                                        .changes = arguments.values("change"),
                                         .into = arguments.value("into", "")});
     }
     if (arguments.has("change") || arguments.has("into"))
       throw UserError(ExitCode::usage, "--change and --into go with --resume RUN");
     const auto [recipe, overrides] = impl::cli::recipe_and_settings(arguments.positional);
-    spec::RunConfig config = spec::load(recipe, overrides);
-    spec::require_data_of_own_model(config, recipe, overrides);
-    return config;
+    spec::Loaded loaded = spec::load_all(recipe, overrides);
+    loaded.faults.gather([&] { spec::require_stated(loaded); });
+    loaded.faults.refuse();
+    impl::data::name_data_files(loaded.config);
+    return loaded.config;
   };
   if (arguments.has("dump-config")) {
     streams.out << spec::dump_toml(load().config);

@@ -5,6 +5,7 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "spec/error.hpp"
 #include "spec/failure.hpp"
+#include "spec/text/labels.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
 
@@ -80,10 +81,9 @@ const std::vector<Verb>& verbs() {
        "go on with a run from its newest whole checkpoint, with the settings that it had",
        {"assay resume runs/tiny-llama", "assay resume runs/tiny-llama --change train.steps=1000",
         "assay resume runs/own/checkpoints/step_00010000 --into runs/own-decay --change train.steps=12000"},
-       with(
-           rank_options("ranks on this machine (default: as many as the run had)"),
-           {{"change", "", "KEY=VALUE", "a setting that is another one from here on; recorded", true, '\x1e'},
-            {"into", "", "FOLDER", "a new folder that the run goes on in: a branch"}}),
+       with(rank_options("ranks on this machine (default: as many as the run had)"),
+            {{"change", "", "KEY=VALUE", "a setting that is another one from here on; recorded", true},
+             {"into", "", "FOLDER", "a new folder that the run goes on in: a branch"}}),
        resume},
       {"flops",
        "MODEL",
@@ -92,13 +92,14 @@ const std::vector<Verb>& verbs() {
         "assay flops llama3-8b --hardware H200 --gpus 8 --tokens-per-second 80k",
         "assay flops qwen3-1.8b --hardware B200 --gpus 8 --tokens 82B --mfu 40% --tokens-per-step 4194304"},
        {{"seq", "", "T", "tokens of one sequence (default: the model's context)"},
-        {"hardware", "", "GPU", "as drivers print it: \"B200\", \"NVIDIA H100 80GB HBM3\""},
+        {"hardware", "", "GPU", "a name, \"H100\", or as drivers print it: \"NVIDIA H100 80GB HBM3\""},
         {"gpus", "", "N", "number of GPUs (default 1)"},
         {"dtype", "", "D", "what the GEMMs compute in (default bf16)"},
         {"tokens-per-second", "", "R", "rate of all GPUs together; gives MFU under each convention"},
         {"mfu", "", "SHARE", "instead of a rate: \"40%\" of the dense peak by exact"},
         {"tokens", "", "N", "a budget, \"82B\": time, GPU hours, energy at that rate"},
         {"tokens-per-step", "", "N", "tokens of one optimizer step: iterations of the budget"},
+        {"all", "", "", "also every trainer's convention, with formula and source"},
         kJson},
        flops},
       {"bench",
@@ -128,9 +129,9 @@ const std::vector<Verb>& verbs() {
         "assay generate path/to/Qwen3-0.6B --prompt \"The capital of France\"",
         "assay generate runs/own --prompt \"One\" --prompt \"Two\" --temperature 0 --tokens 50 --json",
         "assay generate path/to/weights --ids 5,17,3"},
-       {{"prompt", "", "TEXT", "what the text begins with; given again, another text beside it", true,
-         '\x1e'},
-        {"ids", "", "LIST", "a prompt as token ids, where no tokenizer is known", true, '\x1e'},
+       {{"prompt", "", "TEXT", "what the text begins with, - : standard input; given again, another text",
+         true},
+        {"ids", "", "LIST", "a prompt as token ids, where no tokenizer is known", true},
         {"tokens", "", "N", "new tokens of each text, at most (default 128)"},
         {"temperature", "", "T",
          "0: the likeliest token each time; below 1 bolder, above 1 wilder (default 1)"},
@@ -230,7 +231,7 @@ int run(const std::vector<std::string>& words, Streams streams) {
 int guarded(Streams streams, const std::function<int()>& action) {
   const auto fail = [&](ExitCode code, const std::string& message) {
     streams.out.flush();
-    streams.err << "assay: error: " << message << "\n";
+    streams.err << "assay: error: " << spec::without_labels(message) << "\n";
     return static_cast<int>(code);
   };
   try {

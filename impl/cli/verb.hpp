@@ -55,9 +55,6 @@ int help(const Arguments& arguments, Streams streams);
 /// be read.
 void audit_refused(const Arguments& clear, const std::string& why, Streams streams);
 
-/// The settings of --change of `resume`, in their order.
-std::vector<std::string> changes_in(const Arguments& arguments);
-
 /// "0.1.0".
 std::string program_version();
 
@@ -89,8 +86,8 @@ int run_bench(const std::vector<std::string>& words, Streams streams);
 
 /// What `assay generate` was asked for.
 struct GeneratePlan {
-  std::string path;                            ///< a run, a checkpoint, or a folder of Hugging Face weights
-  std::vector<std::string> prompts;            ///< texts; empty where ids are given, or nothing
+  std::string path;                  ///< a run, a checkpoint, or a folder of Hugging Face weights
+  std::vector<std::string> prompts;  ///< texts, "-": standard input; empty where ids are given, or nothing
   std::vector<std::vector<std::int64_t>> ids;  ///< of prompts
   std::optional<std::int64_t> most;            ///< new tokens of each; empty: 128, or what the context allows
   double temperature = 1, top_p = 1;

@@ -27,7 +27,7 @@ void refuse_together(Communicator& communicator, const std::function<void()>& wo
   if (std::count(all.begin(), all.end(), *first) < std::ssize(all))
     text = "rank " + std::to_string(rank) + " on host " + communicator.all_gather(host_name())[rank] + ": " +
            text;
-  throw AgreedError(static_cast<ExitCode>(std::stoi(*first)), text);
+  throw AgreedError(static_cast<ExitCode>(std::stoi(*first)), spec::lines_of(text));
 }
 
 }  // namespace assay::impl

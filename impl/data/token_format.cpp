@@ -276,7 +276,8 @@ std::vector<std::int64_t> document_ends(const OpenedFile& file, const TokenForma
   if (std::error_code none; fs::file_size(path, none) != 0) {  // empty: no document ends in this shard
     const OpenedFile ends(path);
     if (ends.bytes() / 8 > most_entries(format.tokens))
-      ends.refuse(ExitCode::bad_data, "names more ends of documents than " + spec::quote(file.path().string()) +
+      ends.refuse(ExitCode::bad_data, "names more ends of documents than " +
+                                          spec::quote(file.path().string()) +
                                           " has tokens; it is of other tokens: write both again");
     bytes.resize(static_cast<std::size_t>(ends.bytes()));
     ends.read(0, bytes);

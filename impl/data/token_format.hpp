@@ -20,8 +20,8 @@ std::int64_t width(TokenType type);  ///< [bytes] of a token
 bool is_signed(TokenType type);
 std::optional<TokenType> type_called(std::string_view name);  ///< any of TokenType
 
-/// Most ends of documents, and most sequences, that a file of `tokens` tokens is believed to have: as many, and
-/// some empty ones.
+/// Most ends of documents, and most sequences, that a file of `tokens` tokens is believed to have: as many,
+/// and some empty ones.
 constexpr std::int64_t most_entries(std::int64_t tokens) { return tokens + 65'536; }
 
 /// Where the ids of a file are and what they are.

@@ -13,6 +13,7 @@
 #include "impl/checkpoint/weight_folder.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/model/trainable.hpp"
 #include "spec/text/json.hpp"
 
@@ -101,7 +102,7 @@ WeightsPlace find_weights(const std::string& path) {
   if (config && !fs::exists(fs::path(path) / checkpoint::manifest_name, unknown)) {
     out.path = path;
     out.hugging_face = true;
-    out.model = spec::find_model(path);
+    out.model = spec::find_model_to_train(path).model;
     out.folders = {path};
     out.ends = stated_ends(path);
   } else {

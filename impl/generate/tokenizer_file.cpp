@@ -111,8 +111,8 @@ class Tokenizer final : public TextCodec {
     }
     for (std::size_t byte = 0; byte < spelled_.size(); ++byte)
       bytes_spelled_.emplace(spelled_[byte], static_cast<char>(byte));
-    for (auto& [id, text] : texts_) text = spelled_out(text);
-    for (const Added& added : added_) texts_[added.id] = added.special ? "" : added.content;
+    for (const Added& added : added_) texts_[added.id].bytes = added.special ? "" : added.content;
+    for (auto& [id, text] : texts_) text = spelled_out(text.bytes);
   }
 
   std::vector<std::int64_t> encode(const std::string& text) const override {
@@ -140,9 +140,9 @@ class Tokenizer final : public TextCodec {
     return ids;
   }
 
-  std::string decode(std::int64_t id) const override {
+  TokenText token(std::int64_t id) const override {
     const auto found = texts_.find(id);
-    return found == texts_.end() ? "" : found->second;
+    return found == texts_.end() ? TokenText() : found->second;
   }
 
  private:
@@ -161,7 +161,7 @@ class Tokenizer final : public TextCodec {
     for (std::size_t i = 0; i < vocabulary.size(); ++i) {
       const std::int64_t id = id_of(vocabulary[i]);
       pairs_.add_token(vocabulary.key(i), id);
-      texts_.emplace(id, vocabulary.key(i));
+      texts_[id].bytes = vocabulary.key(i);
     }
     const Item merges = model.at("merges");
     for (std::size_t i = 0; i < merges.size(); ++i) {
@@ -307,27 +307,27 @@ class Tokenizer final : public TextCodec {
     ids.insert(ids.end(), parts.begin(), parts.end());
   }
 
-  /// The bytes of a token that the vocabulary spells so.
-  std::string spelled_out(const std::string& token) const {
+  /// What a token is that the vocabulary spells so.
+  TokenText spelled_out(const std::string& token) const {
     std::string out;
     if (!bytes_) {
-      if (const auto byte = byte_of(token)) return {*byte};
+      if (const auto byte = byte_of(token)) return {.bytes = {*byte}, .kind = TokenText::Kind::byte};
       for (std::size_t at = 0; at < token.size();) {
         const bool is_blank = token.compare(at, 3, blank) == 0;
         out += is_blank ? ' ' : token[at];
         at += is_blank ? 3 : 1;
       }
-      return out;
+      return {.bytes = out, .kind = TokenText::Kind::text};
     }
     for (std::size_t at = 0; at < token.size();) {
       const std::size_t length =
           std::max<std::size_t>(spec::utf8_length(std::string_view(token).substr(at)), 1);
       const auto byte = bytes_spelled_.find(token.substr(at, length));
-      if (byte == bytes_spelled_.end()) return token;  // one that no text is encoded as
+      if (byte == bytes_spelled_.end()) return {.bytes = token};  // one that no text is encoded as
       out += byte->second;
       at += length;
     }
-    return out;
+    return {.bytes = out};
   }
 
   /// Where a blank is put in front: of every part between added tokens, as a normalizer has it, or of those,
@@ -337,7 +337,7 @@ class Tokenizer final : public TextCodec {
   const std::array<std::string, 256> spelled_ = spelled_bytes();
   std::unordered_map<std::string, char> bytes_spelled_;  ///< and back
   BytePairs pairs_;
-  std::map<std::int64_t, std::string> texts_;  ///< of tokens, by id
+  std::map<std::int64_t, TokenText> texts_;  ///< of tokens, by id
   std::array<std::int64_t, 256> byte_ids_ = {};
   bool bytes_ = false, byte_fallback_ = false;  ///< merges are of bytes, or of characters
   bool whole_words_ = false, nfc_ = false, prefix_space_ = false, blanks_ = false;

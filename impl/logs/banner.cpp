@@ -48,6 +48,16 @@ std::string documents(const RunStart& start) {
   return "";
 }
 
+/// "a.bin, b.bin and 97 more"
+std::string files_of(const RunStart& start) {
+  constexpr std::size_t most = 8;
+  const std::vector<std::string>& files = start.data.files;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, files.size()); ++i)
+    out += (i ? ", " : "") + spec::valid_utf8(files[i]);
+  return files.size() <= most ? out : out + " and " + std::to_string(files.size() - most) + " more";
+}
+
 std::string hardware(const RunStart& start) {
   std::string text = start.cpu + ", " + plural(start.cores, "core") + ", " + spec::bytes(start.memory_bytes);
   if (!start.gpus.empty())
@@ -109,11 +119,13 @@ std::string banner(const RunStart& start, bool unicode) {
   const Batch& batch = start.batch;
   const spec::GlobalBatch global = spec::record::global_batch(start);
   const Count run_tokens = Count(spec::sequences_before(global, start.steps)) * batch.sequence_length;
+  const std::string dtype = setting(start, "compute.dtype");
   std::string out = "assay " + start.version + ": training " + spec::printable(start.model) + "\n\n";
   out +=
       row("model", grouped(start.parameters) + " parameters, vocabulary of " + plural(start.vocab, "token"));
   out +=
-      row("compute", grouped(start.flops_per_token) + " FLOPs per token, forward and backward (exact count)");
+      row("compute", grouped(start.flops_per_token) + " FLOPs per token, forward and backward (exact count)" +
+                         (dtype.empty() ? "" : ", in " + dtype));
   out += row("batch", plural(batch.sequences, "sequence") + " x " + plural(batch.sequence_length, "token") +
                           " = " + grouped(batch.tokens) + " tokens per step");
   out += row("", "made of " + plural(batch.micro, "sequence") + " per micro-batch x " +
@@ -128,6 +140,7 @@ std::string banner(const RunStart& start, bool unicode) {
   out += row("run", plural(start.steps, "step") + ", " + grouped(run_tokens) + " tokens, " +
                         spec::si((run_tokens * start.flops_per_token).to_double(), "FLOP"));
   out += row("data", spec::printable(start.data.description));
+  if (!start.data.files.empty()) out += row("", files_of(start));
   if (const std::string ends = documents(start); !ends.empty()) out += row("", ends);
   if (start.data.floor)
     out += row("", "its entropy is " + spec::fixed(*start.data.floor, 4) +
@@ -231,8 +244,7 @@ std::string summary(const RunStart& start, const RunEnd& end, const std::optiona
   if (!folder.empty() && (end.reason == EndReason::done || end.reason == EndReason::saved))
     out += row("report", spec::printable(folder) + "/report.html");
   // The folder by name: it may be one with a number behind, which the same command would not choose again.
-  if (end.reason == EndReason::saved)
-    out += row("continue", "assay resume " + spec::shell_word(folder));
+  if (end.reason == EndReason::saved) out += row("continue", "assay resume " + spec::shell_word(folder));
   return out;
 }
 

@@ -6,6 +6,7 @@
 
 #include "impl/logs/banner.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "spec/text/labels.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
@@ -134,7 +135,8 @@ void Console::show_event(const Warning& warning) {
   std::string label = "warning";
   if (warning.step) label += " at step " + std::to_string(*warning.step);
   if (terminal_.messages_is_terminal && terminal_.colour) label = kYellow + label + kReset;
-  message(label + ": " + spec::printable(warning.text) + " [" + spec::printable(warning.code) + "]");
+  message(label + ": " + spec::printable(spec::without_labels(warning.text)) + " [" +
+          spec::printable(warning.code) + "]");
 }
 
 void Console::show_event(const Checkpoint& checkpoint) {

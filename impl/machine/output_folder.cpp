@@ -105,7 +105,8 @@ OutputFolder OutputFolder::within(const std::string& name) const {
 }
 
 OutputFolder OutputFolder::made(const std::string& name) const {
-  if (::mkdirat(descriptor_, single_part(name), any_folder) != 0 && errno != EEXIST) fail("make", name, errno);
+  if (::mkdirat(descriptor_, single_part(name), any_folder) != 0 && errno != EEXIST)
+    fail("make", name, errno);
   return within(name);
 }
 
@@ -125,7 +126,7 @@ Entry OutputFolder::look(const std::string& name) const {
 int OutputFolder::open_file(const std::string& name, int flags) const {
   // Without O_NONBLOCK a FIFO that nobody reads holds this call up.
   const int descriptor = ::openat(descriptor_, single_part(name),
-                                flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, any_file);
+                                  flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, any_file);
   if (descriptor < 0) fail("open", name, errno);
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {

@@ -74,17 +74,15 @@ std::string line(const Frame& frame, const Series& series, const std::string& ki
          std::to_string(series.colour % 3) + "\" d=\"" + path(frame, series) + "\"/>\n";
 }
 
-std::string legend(const std::vector<std::pair<std::string, int>>& entries) {
-  std::string out = "<ul class=\"legend\">";
-  for (const auto& [name, colour] : entries)
-    out += "<li><span class=\"key " + colour_class(colour) + "\"></span>" + escaped(name) + "</li>";
-  return out + "</ul>\n";
+std::string legend_entry(const std::string& name, int colour, bool marked) {
+  return std::string("<li><span class=\"key ") + (marked ? "mark " : "") + colour_class(colour) +
+         "\"></span>" + escaped(name) + "</li>";
 }
 
 std::string legend(const std::vector<Series>& series) {
-  std::vector<std::pair<std::string, int>> entries;
-  for (const Series& each : series) entries.emplace_back(each.name, each.colour);
-  return legend(entries);
+  std::string out = "<ul class=\"legend\">";
+  for (const Series& each : series) out += legend_entry(each.name, each.colour, each.marked);
+  return out + "</ul>\n";
 }
 
 std::string svg(const Chart& chart, const std::string& drawing) {
@@ -286,10 +284,10 @@ std::string bar_chart(const std::string& title, const std::vector<Part>& parts,
     }
     out += "</span><span class=\"bar-total\">" + escaped(bar.total) + "</span>\n";
   }
-  std::vector<std::pair<std::string, int>> entries;
+  out += "</div>\n<ul class=\"legend\">";
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (shown[i]) entries.emplace_back(parts[i].name, parts[i].colour);
-  return out + "</div>\n" + legend(entries) + "</figure>\n";
+    if (shown[i]) out += legend_entry(parts[i].name, parts[i].colour, false);
+  return out + "</ul>\n</figure>\n";
 }
 
 }  // namespace assay::impl::report

@@ -159,12 +159,14 @@ std::string viewed(const std::vector<NamedRun>& runs, bool with_log, const Chart
 /// Losses of each run's steps, and beside them those of its validations.
 std::vector<Series> losses(const std::vector<NamedRun>& runs, const XAxis& x) {
   std::vector<Series> out = series_of(runs, x, [](const Step& s) { return s.loss; });
-  for (const NamedRun& named : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const NamedRun& named = runs[i];
     if (named.run.validations.empty()) continue;
+    // Of several runs in its run's colour, with dots.
     Series series{(runs.size() > 1 ? named.name + ", " : "") + "validation",
                   {},
                   {},
-                  static_cast<int>(out.size()),
+                  runs.size() > 1 ? static_cast<int>(i) : 1,
                   true};
     const std::vector<double> places = x.of(named.run);
     for (const spec::record::Validation& validation : named.run.validations) {
@@ -197,12 +199,12 @@ std::vector<Level> loss_levels(const std::vector<NamedRun>& runs) {
   return levels;
 }
 
-/// The phases of the record in its order. Computing is blue, waiting red.
+/// The phases of the record in its order. Computing is blue and orange, waiting red.
 const std::vector<Part>& phases() {
   static const std::vector<Part> parts = [] {
-    const std::map<std::string, int> colours = {{"data_wait", 6}, {"forward", 0}, {"backward", 4},
+    const std::map<std::string, int> colours = {{"data_wait", 6}, {"forward", 0}, {"backward", 1},
                                                 {"reduce", 3},    {"clip", 5},    {"update", 2},
-                                                {"checkpoint", 1}};
+                                                {"checkpoint", 4}};
     std::vector<Part> all;
     const spec::record::Phases none;
     spec::record::fields(none, [&](std::string name, double) {
@@ -262,8 +264,12 @@ std::string memory(const std::vector<NamedRun>& runs) {
   auto series = series_of(runs, [&](const Step& s) {
     return static_cast<double>(device ? s.device_peak_bytes : s.resident_bytes) / (1 << 20);
   });
-  return line_chart(
-      {device ? "Peak GPU memory" : "Memory of rank 0", "MiB", std::move(series), {}, true, false});
+  return line_chart({device ? "Peak GPU memory" : "Memory of rank 0",
+                     device ? "MiB" : "MiB, of the whole process",
+                     std::move(series),
+                     {},
+                     true,
+                     false});
 }
 
 /// A line for each source of each run's mixture.

@@ -94,15 +94,23 @@ std::string mean_share(const StepSums::Share& share) {
 std::string mean_mfu(const Run& run) { return mean_share(sums_of(run).mfu); }
 std::string mean_hfu(const Run& run) { return mean_share(sums_of(run).hfu); }
 
-std::string most_memory(const Run& run) { return spec::bytes(sums_of(run).most_bytes); }
+std::string most_memory(const Run& run) {
+  return spec::bytes(sums_of(run).most_bytes) + (run.start.gpus.empty() ? " of the process" : "");
+}
 
 std::string planned_memory(const Run& run) {
-  if (!run.memory) return run.start.planned_memory_bytes ? spec::bytes(*run.start.planned_memory_bytes) : "–";
-  const Memory& memory = *run.memory;
-  std::string text = spec::bytes(memory.planned_bytes) + " at " + memory.moment;
-  if (run.start.planned_load)
+  const auto planned = run.memory ? run.memory->planned_bytes : run.start.planned_memory_bytes;
+  if (!planned) return "–";
+  std::string text = spec::bytes(*planned) + (run.memory ? " at " + run.memory->moment : "");
+  if (run.memory && run.start.planned_load)
     text += ", with up to " + spec::fixed(*run.start.planned_load, 2) + " times the mean rows of experts";
-  if (memory.measured_bytes) text += ", measured " + spec::bytes(*memory.measured_bytes);
+  if (run.memory && run.memory->measured_bytes)
+    text += ", measured " + spec::bytes(*run.memory->measured_bytes);
+  // What a new reader would compare it with is another thing.
+  if (run.start.gpus.empty())
+    text +=
+        ", the tensors of a step; on a CPU they are not measured apart: the peak is of the whole process, "
+        "with the program and its libraries, the data that is read, and what the allocator keeps";
   return text;
 }
 
@@ -140,7 +148,8 @@ bool drops(const Run& run) { return !run.steps.empty() && run.steps.back().dropp
 class Table {
  public:
   explicit Table(const std::vector<NamedRun>& runs) : runs_(runs) {
-    out_ = "<div class=\"scroll\"><table>\n";
+    out_ =
+        std::string("<div class=\"scroll\"><table") + (runs.size() > 1 ? " class=\"compared\"" : "") + ">\n";
     if (runs.size() > 1) {
       out_ += "<thead><tr><th></th>";
       for (const NamedRun& named : runs)
@@ -167,24 +176,35 @@ std::string heading(const NamedRun& named, const std::vector<NamedRun>& runs) {
   return runs.size() > 1 ? "<p><b>" + escaped(named.name) + "</b></p>\n" : "";
 }
 
+/// Cards in rows of about equal numbers, six in one at most: the style stretches those of the last row.
+std::string cards(const std::vector<std::string>& all) {
+  constexpr std::size_t most = 6;
+  const std::size_t rows = (all.size() + most - 1) / most, row = rows ? (all.size() + rows - 1) / rows : 1;
+  std::string out = "<section class=\"tiles\" style=\"--row:" + std::to_string(row) + "\">\n";
+  for (const std::string& card : all) out += card;
+  return out + "</section>\n";
+}
+
 std::string tiles(const Run& run) {
-  std::string out = "<section class=\"tiles\">\n";
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& value, const std::string& meaning) {
+    all.push_back(tile(value, meaning));
+  };
   const auto loss = mean_loss(run.steps, final_loss_steps);
   const auto averaged = std::min<std::int64_t>(final_loss_steps, static_cast<std::int64_t>(run.steps.size()));
-  if (loss) out += tile(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
+  if (loss) add(spec::fixed(*loss, 4), "loss, mean of the last " + grouped(averaged) + " steps");
   if (!run.validations.empty())
-    out += tile(spec::fixed(run.validations.back().loss, 4),
-                "validation loss after step " + grouped(run.validations.back().step));
-  if (run.start.data.floor)
-    out += tile(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
-  if (const auto closed = gap(run)) out += tile(spec::percent(*closed), "of the gap to the floor closed");
-  out += tile(tokens_per_second(run), "tokens/s");
-  if (goodput_text(run) != "–") out += tile(goodput_text(run), "tokens/s of wall-clock time (goodput)");
-  if (mean_mfu(run) != "–") out += tile(mean_mfu(run), "MFU, of the dense peak");
-  if (mean_hfu(run) != "–") out += tile(mean_hfu(run), "HFU, with all that ran");
+    add(spec::fixed(run.validations.back().loss, 4),
+        "validation loss after step " + grouped(run.validations.back().step));
+  if (run.start.data.floor) add(spec::fixed(*run.start.data.floor, 4), "floor, the entropy of the data");
+  if (const auto closed = gap(run)) add(spec::percent(*closed), "of the gap to the floor closed");
+  add(tokens_per_second(run), "tokens/s");
+  if (goodput_text(run) != "–") add(goodput_text(run), "tokens/s of wall-clock time (goodput)");
+  if (mean_mfu(run) != "–") add(mean_mfu(run), "MFU, of the dense peak");
+  if (mean_hfu(run) != "–") add(mean_hfu(run), "HFU, with all that ran");
   const bool done = run.end && run.end->reason == EndReason::done;
-  out += tile(spec::duration(seconds_of(run)), steps_text(run) + (done ? " steps, done" : " steps"));
-  return out + "</section>\n";
+  add(spec::duration(seconds_of(run)), steps_text(run) + (done ? " steps, done" : " steps"));
+  return cards(all);
 }
 
 std::string comparison(const std::vector<NamedRun>& runs) {
@@ -235,7 +255,7 @@ std::string comparison(const std::vector<NamedRun>& runs) {
   }
   table.row("peak memory", most_memory);
   table.row("end", end_text);
-  return "<section>\n" + table.end() + "</section>\n";
+  return "<section>\n<h2>Results</h2>\n" + table.end() + "</section>\n";
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ std::vector<Row> rows_of(const std::vector<NamedRun>& runs) {
 }
 
 std::string table(const std::vector<NamedRun>& runs, const std::vector<Row>& rows) {
-  std::string out = "<div class=\"scroll\"><table>\n";
+  std::string out =
+      std::string("<div class=\"scroll\"><table") + (runs.size() > 1 ? " class=\"compared\"" : "") + ">\n";
   if (runs.size() > 1) {
     out += "<thead><tr><th></th>";
     for (const NamedRun& named : runs)

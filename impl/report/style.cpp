@@ -27,8 +27,8 @@ header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; m
 h1 { font-size: 24px; line-height: 1.25; margin: 0; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 32px 0 10px; }
 p { margin: 6px 0; } .soft { color: var(--soft); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 12px; }
-.tile { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 12px 16px; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px; }
+.tile { flex: 1 1 calc(100% / var(--row, 4) - 12px); min-width: 150px; background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 12px 16px; }
 .tile b { display: block; font-size: 25px; line-height: 1.25; font-weight: 650; letter-spacing: -0.02em;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .tile span { color: var(--soft); font-size: 13px; }
@@ -59,6 +59,7 @@ main:not(:has(#z-half:checked)) svg.z-half, main:not(:has(#z-tenth:checked)) svg
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 16px; margin: 6px 0 0; padding: 0; font-size: 13px; color: var(--soft); }
 .legend li { overflow-wrap: anywhere; }
 .key { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; background: var(--c); }
+.key.mark { border-radius: 50%; }
 .grid-bars { display: grid; grid-template-columns: fit-content(30%) 1fr auto; align-items: center; gap: 8px 14px; margin: 8px 0; font-size: 14px; overflow-wrap: anywhere; }
 .bar-track { display: flex; height: 24px; border-radius: 5px; overflow: hidden; background: var(--grid); }
 .part { background: var(--c); }
@@ -71,12 +72,18 @@ thead th { color: var(--soft); font-weight: 600; border-bottom: 1px solid var(--
 tbody th { font-weight: 400; color: var(--soft); white-space: nowrap; }
 td { overflow-wrap: anywhere; } td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 tr.differs td { font-weight: 600; }
+table.compared { table-layout: fixed; } .compared th:first-child { width: 24%; white-space: normal; overflow-wrap: anywhere; }
+.compared td.number, .compared th.number { white-space: normal; overflow-wrap: anywhere; }
 code { font: 13px/1.5 ui-monospace, "SF Mono", "DejaVu Sans Mono", monospace; }
-.good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
+.good, .bad { font-weight: 600; white-space: nowrap; } .good { color: var(--good); } .bad { color: var(--bad); }
 .warning { background: var(--warn); color: var(--warn-ink); border-radius: 8px; padding: 8px 14px; margin: 8px 0; overflow-wrap: anywhere; }
 details summary { cursor: pointer; } details[open] summary { margin-bottom: 8px; }
 .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 0 16px; align-items: start; }
 footer { margin-top: 36px; color: var(--soft); font-size: 13px; }
+@media (max-width: 600px) {
+  main { padding: 20px 14px 36px; } th, td { padding: 5px 7px; } table { font-size: 13px; } code { font-size: 12px; }
+  .choices span { display: block; }
+}
 @media print { main { max-width: none; padding: 0; } figure, .tile, tr { break-inside: avoid; } }
 )css";
 }

@@ -64,7 +64,7 @@ std::string waterfall_figure(const StepPicture& picture) {
   out += picture.mfu ? "From the peak to the achieved MFU" : "Shares of the step";
   out += " <span class=\"unit\">" + escaped(picture.subject) + "; a step of " +
          spec::fixed(1e3 * picture.step_seconds, 1) + " ms</span></figcaption>\n<div class=\"grid-bars\">\n";
-  static constexpr int colours[] = {2, 0, 4, 1, 5, 3, 6, 7};
+  static constexpr int colours[] = {2, 0, 1, 4, 5, 3, 6, 7};
   // With a peak: what is lost is taken off the right end, one after the other, until the MFU is left.
   const bool known = picture.mfu.has_value();
   double edge = known ? 1 : 0;

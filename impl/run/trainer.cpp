@@ -354,9 +354,8 @@ double Trainer::not_executed(const metrics::MeasuredFlops& counted, const StepRe
 }
 
 StepResult Trainer::run_and_count(const StepInput& input) {
-  // Micro-batches have one shape and attention one backend, so that each step runs the same products, but for
-  // attention's over
-  // documents, and for rows that a capacity drops.
+  // All micro-batches have one shape and attention one backend, so every step runs the same FLOPs, but for
+  // attention within documents and for rows that a capacity drops.
   const bool documents_differ = spec::has_documents(config_);
   if (executed_flops_ && !documents_differ && config_.capacity == 0) return executor_.run(input, actions_);
   const metrics::FlopCounter counter;

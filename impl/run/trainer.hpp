@@ -57,7 +57,7 @@ class Trainer {
           at::Device device, std::shared_ptr<const data::SampleSource> source, Communicator& communicator,
           ExpertLoads* loads = nullptr);
 
-  /// Steps and their phases are told to `progress`, which lives longer.
+  /// From here on `row`, which must outlive the trainer, holds the step and the phase under way.
   void report_to(Row& row);
   /// Weights from the seed.
   void initialise();

@@ -23,8 +23,11 @@ bool starts_trained(const spec::record::RunStart& start) {
 }  // namespace
 
 std::optional<std::string> options_text(const std::vector<std::string>& without_effect) {
+  constexpr std::size_t most = 20;
   std::string text;
-  for (const std::string& option : without_effect) text += (text.empty() ? "" : ", ") + option;
+  for (std::size_t i = 0; i < std::min(most, without_effect.size()); ++i)
+    text += (i ? ", " : "") + without_effect[i];
+  if (without_effect.size() > most) text += " and " + std::to_string(without_effect.size() - most) + " more";
   return text.empty() ? std::nullopt : std::optional("config.json, without effect on training: " + text);
 }
 

@@ -18,7 +18,8 @@ namespace assay::impl::run {
 /// token]
 std::optional<spec::record::Warning> first_loss_warning(double loss, const spec::record::RunStart& start);
 
-/// Options of the model's config.json that change nothing, in one line; nothing where there are none.
+/// Options of the model's config.json that count for nothing, the first twenty, in one line; nothing where
+/// there are none.
 std::optional<std::string> options_text(const std::vector<std::string>& without_effect);
 
 /// The first step's tensors took over 2 % more, or less, than was planned.

@@ -65,7 +65,8 @@ def command_of(facts, names, end):
     elif facts["documents"] > 1 and all(file["documents"] for file in facts["files"]):
         command += " data.document_ends=on"  # no token ends a document, and the .ends beside each file says where one does
     if facts["vocabulary"] > 256:
-        command += f" model.name=MODEL   # a model with vocab >= {facts['vocabulary']}: its config.json, or a .toml"
+        command += (f" model.name=MODEL train.tokens={facts['tokens']} batch.sequence_length=2048 optimizer.learning_rate=3e-4"
+                    f"   # a model with vocab >= {facts['vocabulary']}: its config.json, or a .toml; the text once")
     return command
 
 

@@ -1,11 +1,11 @@
 #include "spec/batch/ramp.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "spec/count.hpp"
 #include "spec/error.hpp"
+#include "spec/text/amount.hpp"
 
 namespace assay::spec {
 namespace {
@@ -13,10 +13,8 @@ namespace {
 constexpr std::int64_t most_of_stage = 1'000'000'000'000;
 
 std::optional<std::int64_t> number_from_1(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && number >= 1 && number <= most_of_stage ? std::optional(number) : std::nullopt;
+  const auto number = whole_number(text);
+  return number && *number >= 1 && *number <= most_of_stage ? number : std::nullopt;
 }
 
 }  // namespace
@@ -41,6 +39,17 @@ std::int64_t sequences_before(const GlobalBatch& batch, std::int64_t step) {
   require(before <= Count(std::numeric_limits<std::int64_t>::max()), "ramp_c1",
           [&] { return "the steps before have " + before.to_string() + " sequences, 2^63 or more"; });
   return before.to_int64();
+}
+
+std::int64_t steps_for(const GlobalBatch& batch, std::int64_t sequences) {
+  const auto whole = [&](std::int64_t each) { return (sequences - 1) / each + 1; };
+  std::int64_t steps = 0;
+  for (const RampStage& stage : batch.ramp) {
+    if (whole(stage.sequences) <= stage.steps) return steps + whole(stage.sequences);
+    sequences -= stage.sequences * stage.steps;
+    steps += stage.steps;
+  }
+  return steps + whole(batch.sequences);
 }
 
 GlobalBatch changed_at(const GlobalBatch& before, std::int64_t step, std::int64_t sequences) {

@@ -29,6 +29,9 @@ std::int64_t sequences_of(const GlobalBatch& batch, std::int64_t step);
 /// ramp_c1 (2^63 or more).
 std::int64_t sequences_before(const GlobalBatch& batch, std::int64_t step);
 
+/// The fewest steps that have at least `sequences` > 0 together.
+std::int64_t steps_for(const GlobalBatch& batch, std::int64_t sequences);
+
 /// The batch of a run whose final one is changed at step `step`: `before` until then and to the end of its
 /// ramp, `sequences` behind both.
 GlobalBatch changed_at(const GlobalBatch& before, std::int64_t step, std::int64_t sequences);

@@ -66,6 +66,7 @@ std::string some_of(const std::vector<std::string>& names) {
 /// What is wrong with a folder's tensors, of every kind.
 struct WeightFaults {
   std::vector<std::string> twice, missing, foreign, shapes, types;
+  std::string block_behind = {};  ///< the layer of `foreign` that stands behind the model's last
 
   void refuse_if_any(const std::string& origin) const {
     std::string out;
@@ -81,9 +82,15 @@ struct WeightFaults {
     tell(4, "of another shape", shapes);
     tell(5, "of a type that no weight has", types);
     if (out.empty()) return;
-    throw UserError(ExitCode::bad_data, origin + ": " + out +
-                                            "; give the folder whose config.json is the model's, whole and "
-                                            "not quantised");
+    throw UserError(ExitCode::bad_data,
+                    origin + ": " + out +
+                        "; give the folder whose config.json is the model's, whole and "
+                        "not quantised" +
+                        (block_behind.empty() ? ""
+                                              : "; " + block_behind +
+                                                    " is a block of multi-token prediction, which is not "
+                                                    "trained: transformers' save_pretrained writes the "
+                                                    "folder without it"));
   }
 };
 
@@ -175,6 +182,8 @@ WeightSources find_weights(const ModelSpec& model, const Inventory& inventory,
       out.ignored.push_back(name);
     else
       faults.foreign.push_back(name);
+    const std::string behind = "model.layers." + std::to_string(model.layers);
+    if (model.family == Family::deepseek_v3 && name.starts_with(behind + ".")) faults.block_behind = behind;
   }
   faults.refuse_if_any(origin);
   return out;

@@ -7,8 +7,8 @@
 
 namespace assay::spec {
 
-/// Errors: SpecError config_c1..config_c6, config_c11, config_c12. The message names the settings, their
-/// values and what would hold.
+/// Errors: SpecError config_c1..config_c6, config_c11, config_c12 and the others that need no model; of
+/// several ManyFaults. The message names the settings, their values and what would hold.
 void check(const RunConfig& config);
 
 /// Settings of steps that never come: what a person asks for must happen. Apart from check(config), since the

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "spec/text/amount.hpp"
+
 namespace assay::spec {
 namespace {
 
@@ -27,9 +29,8 @@ std::optional<std::int64_t> weight_of(double number) {
   return static_cast<std::int64_t>(whole);
 }
 
-template <class Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number number{};
+std::optional<double> real_number(std::string_view text) {
+  double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return {};
   return number;
@@ -80,11 +81,10 @@ std::string to_text(const DataSource& source) {
 std::optional<DataSource> data_source(std::string_view text) {
   const std::size_t first = text.find(':'), second = text.find(':', first == text.npos ? first : first + 1);
   if (first == text.npos) return {};
-  const auto number =
-      whole_number<double>(text.substr(first + 1, second == text.npos ? second : second - first - 1));
+  const auto number = real_number(text.substr(first + 1, second == text.npos ? second : second - first - 1));
   const auto weight = number ? weight_of(*number) : std::nullopt;
-  const auto files = second == text.npos ? std::optional<std::int64_t>(1)
-                                         : whole_number<std::int64_t>(text.substr(second + 1));
+  const auto files =
+      second == text.npos ? std::optional<std::int64_t>(1) : whole_number(text.substr(second + 1));
   const std::string_view name = text.substr(0, first);
   if (!is_source_name(name) || !weight || !files || *files < 1 || *files > most_files) return {};
   return DataSource{.name = std::string(name), .weight = *weight, .files = *files};

@@ -1,7 +1,6 @@
 #include "spec/config/keys.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -10,6 +9,7 @@
 
 #include "spec/error.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/text/amount.hpp"
 #include "spec/text/utf8.hpp"
 
 namespace assay::spec {
@@ -141,11 +141,7 @@ Key list(std::string name, std::vector<std::string> RunConfig::*member, std::str
 /// Two step numbers; an empty list stands for none.
 std::optional<StepWindow> step_window(const std::vector<std::string>& entries) {
   if (entries.empty()) return StepWindow();
-  const auto step = [](const std::string& text) -> std::int64_t {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() ? number : 0;
-  };
+  const auto step = [](const std::string& text) { return whole_number(text).value_or(0); };
   if (entries.size() != 2) return {};
   const StepWindow window{.first = step(entries[0]), .last = step(entries[1])};
   const bool holds = window.first >= 1 && window.last >= window.first && window.last <= kSteps &&
@@ -253,6 +249,25 @@ Key weights() {
   return key;
 }
 
+Key compute_dtype() {
+  using Named = std::pair<std::string, Dtype>;
+  Key key = choice<Dtype>("compute.dtype", &RunConfig::dtype,
+                          {Named("f64", Dtype::f64), Named("f32", Dtype::f32), Named("bf16", Dtype::bf16)},
+                          "Type of activations and working weights; auto: bf16 on a GPU, f32 on a CPU");
+  key.choices.insert(key.choices.begin(), "auto");
+  key.range.insert(std::string_view("one of ").size(), "\"auto\", ");
+  const Key settled = key;
+  key.get = [settled](const RunConfig& config) {
+    return config.dtype_of_machine ? Value(std::string("auto")) : settled.get(config);
+  };
+  key.set = [settled](RunConfig& config, const Value& value) {
+    const bool automatic = value == Value(std::string("auto"));
+    if (!automatic) settled.set(config, value);
+    config.dtype_of_machine = automatic;
+  };
+  return key;
+}
+
 Key when(std::string condition, bool (*is_read)(const RunConfig&), Key key) {
   key.condition = std::move(condition);
   key.is_read = is_read;
@@ -275,6 +290,15 @@ Key follows(std::string how, std::function<std::optional<Value>(const RunConfig&
 Key path(std::vector<std::string> words, Key key) {
   key.path = true;
   key.words = std::move(words);
+  return key;
+}
+
+/// A setting that suits one model alone.
+std::string to_be_stated(const std::string& of_demo) {
+  return "of " + std::string(demo_model) + " " + of_demo + ", else to be stated";
+}
+Key stated(const std::string& of_demo, Key key) {
+  key.derived = to_be_stated(of_demo);
   return key;
 }
 
@@ -301,25 +325,35 @@ OnResume micro_on_resume(const RunConfig& config) {
 std::optional<Value> folder_of_weights(const RunConfig& config) {
   return config.weights.empty() ? std::nullopt : std::optional<Value>(config.weights);
 }
+std::optional<Value> steps_of_its_tokens(const RunConfig& config) {
+  if (config.tokens == 0) return {};
+  return Value(std::min(steps_of_tokens(config), kSteps + 1));  // config_c1
+}
 std::optional<Value> usual_warmup(const RunConfig& config) { return Value(config.steps * 8 / 100); }
 std::optional<Value> usual_decay(const RunConfig& config) {
   if (config.schedule != ScheduleKind::wsd) return {};
   return Value(config.steps * 32 / 100);
 }
-/// runs/ and what the model is called.
+/// The demo computes in f32, everywhere the same.
+std::optional<Value> dtype_of_machine(const RunConfig& config) {
+  return config.model == demo_model ? std::nullopt : std::optional<Value>("auto");
+}
+/// runs/ and what the model is called, also where it was given as ".." or ".".
 std::optional<Value> usual_directory(const RunConfig& config) {
-  std::string name = config.model;
-  while (!name.empty() && name.back() == '/') name.pop_back();
-  for (const std::string end : {"/config.json", ".toml"})
-    if (name.ends_with(end) && name.size() > end.size()) name.resize(name.size() - end.size());
-  return Value("runs/" + name.substr(name.rfind('/') + 1));
+  std::error_code error;
+  std::filesystem::path model = std::filesystem::absolute(config.model, error).lexically_normal();
+  if (!model.has_filename() || model.filename() == "config.json") model = model.parent_path();
+  if (model.extension() == ".toml") model.replace_extension();
+  return Value("runs/" + (model.has_filename() ? model.filename().string() : "model"));
 }
 
 bool reads_files(const RunConfig& config) { return !config.data_paths.empty(); }
 bool has_no_end_token(const RunConfig& config) { return reads_files(config) && config.end_of_document < 0; }
 bool starts_afresh(const RunConfig& config) { return config.weights.empty(); }
 bool quantises(const RunConfig& config) { return config.linear != quantise::Recipe::none; }
-bool computes_in_bf16(const RunConfig& config) { return config.dtype == Dtype::bf16; }
+bool computes_in_bf16(const RunConfig& config) {
+  return config.dtype_of_machine || config.dtype == Dtype::bf16;
+}
 bool reads_grammar(const RunConfig& config) { return config.data_paths.empty(); }
 bool is_hybrid(const RunConfig& config) { return config.data_parallel == DataParallel::hybrid; }
 bool is_wsd(const RunConfig& config) { return config.schedule == ScheduleKind::wsd; }
@@ -353,9 +387,8 @@ void add_model_and_data(Table& all) {
       integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
               "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
               "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
-  all.next_are(OnResume::identity);
-  all.push_back(
-      integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]", "Tokens of one sequence"));
+  all.push_back(stated("128", integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]",
+                                      "Tokens of one sequence")));
   all.next_are(OnResume::content);
   all.push_back(path(
       {}, list("data.paths", &C::data_paths,
@@ -422,7 +455,12 @@ void add_validation(Table& all) {
 void add_training(Table& all) {
   using C = RunConfig;
   all.next_are(OnResume::length);
-  all.push_back(integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run"));
+  all.push_back(
+      follows(to_be_stated("250") + ", or train.tokens", steps_of_its_tokens,
+              integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run")));
+  all.push_back(integer("train.tokens", &C::tokens, 0, kInt64, "[tokens]",
+                        "In place of train.steps: tokens that the run reads, of which its steps follow, the "
+                        "last one whole; 0: as many as its steps have"));
   all.next_are(OnResume::identity);
   all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
                         "Seed of initial weights, sample order and sampled text"));
@@ -435,8 +473,8 @@ void add_training(Table& all) {
                      integer("train.max_skipped", &C::max_skipped, 1, kSteps, "[steps]",
                              "Steps that the whole run may skip; the next one that is not finite ends it")));
   all.next_are(OnResume::identity);
-  all.push_back(
-      number("optimizer.learning_rate", &C::learning_rate, "> 0", "", "Peak learning rate of AdamW"));
+  all.push_back(stated("3e-3", number("optimizer.learning_rate", &C::learning_rate, "> 0", "",
+                                      "Peak learning rate of AdamW")));
   all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
   all.push_back(
       number("optimizer.beta2", &C::beta2, "[0, 1)", "", "Decay of AdamW's mean of squared gradients"));
@@ -504,9 +542,7 @@ void add_training(Table& all) {
 void add_machine_and_run(Table& all) {
   using C = RunConfig;
   all.next_are(OnResume::state);
-  all.push_back(choice<Dtype>("compute.dtype", &C::dtype,
-                              {{"f64", Dtype::f64}, {"f32", Dtype::f32}, {"bf16", Dtype::bf16}},
-                              "Type of activations and working weights"));
+  all.push_back(follows("auto; of tiny-llama f32", dtype_of_machine, compute_dtype()));
   all.next_are(OnResume::identity);
   all.push_back(choice<quantise::Recipe>("compute.linear", &C::linear,
                                          {{"bf16", quantise::Recipe::none},

@@ -1,16 +1,18 @@
 #include "spec/config/load.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "spec/config/check.hpp"
 #include "spec/config/data_sources.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/text/amount.hpp"
 #include "spec/text/file.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -98,10 +100,10 @@ const Absent* find_absent(const std::string& name) {
 std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
   std::vector<std::string> entries;
   for (std::size_t i = 0; i < item.size(); ++i) {
-    if (numbers && item[i].is(Kind::integer))
-      entries.push_back(std::to_string(item[i].integer()));
-    else if (item[i].is(Kind::text))
+    if (item[i].is(Kind::text))
       entries.push_back(item[i].text());
+    else if (const auto number = item[i].whole(); number && numbers)
+      entries.push_back(std::to_string(*number));
     else
       return std::nullopt;
   }
@@ -109,7 +111,7 @@ std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
 }
 
 std::optional<Value> toml_value(const Key& key, Item item) {
-  if (key.type == KeyType::integer && item.is(Kind::integer)) return Value(item.integer());
+  if (const auto number = item.whole(); number && key.type == KeyType::integer) return Value(*number);
   if (key.type == KeyType::number && (item.is(Kind::real) || item.is(Kind::integer)))
     return Value(item.real());
   if ((key.type == KeyType::text || key.type == KeyType::choice) && item.is(Kind::text))
@@ -138,43 +140,52 @@ constexpr std::string_view source_tables_key = "data.sources";
 /// Removed settings and steps that never come: errors in what a person writes, not in what a run wrote.
 enum class WrittenBy { person, run };
 
-void collect(Item table, const std::string& prefix, WrittenBy by, Assignments& out) {
-  for (std::size_t i = 0; i < table.size(); ++i) {
+void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded, Assignments& out);
+
+void collect_one(Item table, std::size_t i, const std::string& name, WrittenBy by, Loaded& loaded,
+                 Assignments& out) {
+  const Item item = table[i];
+  if (name == source_tables_key) {
+    for (const char* other : {"paths", "mixture"})
+      if (const auto both = table.find(other))
+        refuse(both->where(),
+               std::string("data.") + other + " beside [[data.sources]], which say it: leave one out");
+    loaded.config.stated.names.insert("data.paths");
+    return add_sources(item, out);
+  }
+  const Key* key = find_key(name);
+  if (!key && item.is(Kind::object) && name.find('.') == name.npos) {
+    bool known = false;
+    for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
+    if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
+    return collect(item, name + ".", by, loaded, out);
+  }
+  if (!key && by == WrittenBy::run && find_removed_key(name)) return;
+  if (!key) refuse_unknown(table.where_key(i), name);
+  loaded.config.stated.names.insert(name);
+  if (by == WrittenBy::person) loaded.places[name] = item.where();
+  const std::optional<Value> value = toml_value(*key, item);
+  if (!value) refuse_type(item.where(), *key, item.shown(), meant(*key, item));
+  out.insert_or_assign(name, Given{*value, item.where()});
+}
+
+void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded, Assignments& out) {
+  for (std::size_t i = 0; i < table.size() && !loaded.faults.full(); ++i) {
     const std::string name = prefix + table.key(i);
-    const Item item = table[i];
-    if (name == source_tables_key) {
-      for (const char* other : {"paths", "mixture"})
-        if (const auto both = table.find(other))
-          refuse(both->where(),
-                 std::string("data.") + other + " beside [[data.sources]], which say it: leave one out");
-      add_sources(item, out);
-      continue;
-    }
-    const Key* key = find_key(name);
-    if (!key && item.is(Kind::object) && prefix.empty()) {
-      bool known = false;
-      for (const Key& each : keys()) known = known || each.name.rfind(name + ".", 0) == 0;
-      if (!known && item.size() == 0) refuse_unknown(table.where_key(i), name);
-      collect(item, name + ".", by, out);
-      continue;
-    }
-    if (!key && by == WrittenBy::run && find_removed_key(name)) continue;
-    if (!key) refuse_unknown(table.where_key(i), name);
-    const std::optional<Value> value = toml_value(*key, item);
-    if (!value) refuse_type(item.where(), *key, item.shown(), meant(*key, item));
-    out.insert_or_assign(name, Given{*value, item.where()});
+    if (!loaded.faults.gather([&] { collect_one(table, i, name, by, loaded, out); }))
+      loaded.wrong.insert(name);
   }
 }
 
 // --- key=value ---
 
-template <class Number>
-std::optional<Value> parse_number(std::string_view text) {
-  Number number{};
+std::optional<Value> parse_real(std::string_view text) {
+  double number = 0;
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return Value(number);
+  if (error == std::errc() && end == text.data() + text.size()) return Value(number);
+  const auto whole = whole_number(text);
+  return whole ? std::optional<Value>(static_cast<double>(*whole)) : std::nullopt;
 }
 
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {
@@ -194,7 +205,7 @@ Value parse_list(const Key& key, const std::string& text, const std::string& whe
   return entries;
 }
 
-void collect_override(const std::string& argument, Assignments& out) {
+void collect_argument(const std::string& argument, Loaded& loaded, Assignments& out) {
   const std::string where = "argument " + quote(argument);
   const std::size_t equals = argument.find('=');
   if (equals == std::string::npos) refuse(where, "a setting is written key=value, as in train.steps=100");
@@ -203,17 +214,20 @@ void collect_override(const std::string& argument, Assignments& out) {
     refuse(where, "settings are written without dashes: " + argument.substr(2, 80));
   if (name == source_tables_key) {
     const document::Tree tree = parse_toml("data.sources = " + text, where);
+    loaded.config.stated.names.insert("data.paths");
     return add_sources(tree.root().at("data").at("sources"), out);
   }
   const Key* key = find_key(name);
   if (!key) refuse_unknown(where, name);
+  loaded.config.stated.names.insert(name);
+  loaded.places.erase(name);
   std::optional<Value> value;
   switch (key->type) {
     case KeyType::integer:
-      value = parse_number<std::int64_t>(text);
+      if (const auto number = whole_number(text)) value = Value(*number);
       break;
     case KeyType::number:
-      value = parse_number<double>(text);
+      value = parse_real(text);
       break;
     case KeyType::list:
       value = parse_list(*key, text, where);
@@ -229,6 +243,16 @@ void collect_override(const std::string& argument, Assignments& out) {
   out.insert_or_assign(name, Given{*value, where});
 }
 
+void collect(const std::vector<std::string>& overrides, Loaded& loaded, Assignments& out) {
+  for (const std::string& argument : overrides) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (loaded.faults.gather([&] { collect_argument(argument, loaded, out); }))
+      loaded.wrong.erase(name);  // the recipe's, which is overridden; it stays a mistake
+    else
+      loaded.wrong.insert(name);
+  }
+}
+
 // --- putting together ---
 
 std::string choice_hint(const Key& key, const Value& value) {
@@ -237,33 +261,37 @@ std::string choice_hint(const Key& key, const Value& value) {
   return guess ? "; did you mean \"" + *guess + "\"?" : "";
 }
 
-void assign(const Assignments& given, RunConfig& config) {
+/// Into the settings, which then state them.
+void assign(const Assignments& given, Loaded& loaded) {
   for (const auto& [name, each] : given) {
     const Key& key = *find_key(name);
-    try {
-      key.set(config, each.value);
-    } catch (const SpecError& error) {
-      refuse(each.where, error.what() + choice_hint(key, each.value));
-    }
-    config.stated.names.insert(name);
+    const bool taken = loaded.faults.gather([&] {
+      try {
+        key.set(loaded.config, each.value);
+      } catch (const SpecError& error) {
+        refuse(each.where, error.what() + choice_hint(key, each.value));
+      }
+    });
+    if (!taken) loaded.wrong.insert(name);
   }
 }
 
-void require_valid(const RunConfig& config, WrittenBy by) {
-  try {
-    check(config);
-    if (by == WrittenBy::person) check_reached(config);
-  } catch (const SpecError& error) {
-    throw UserError(ExitCode::usage, error.what());
-  }
+/// Of steps and tokens one follows from the other: where `asked` has one of them, what was said of the other
+/// is past.
+void forget_other_length(const Assignments& asked, RunConfig& config) {
+  const bool steps = asked.contains("train.steps"), tokens = asked.contains("train.tokens");
+  if (steps && !tokens) config.tokens = 0, config.stated.names.erase("train.tokens");
+  if (tokens && !steps) config.stated.names.erase("train.steps");
 }
 
-RunConfig assemble(const Assignments& given, WrittenBy by) {
-  RunConfig config;
-  assign(given, config);
-  follow(config);
-  require_valid(config, by);
-  return config;
+/// Whether `text` has the setting `name` as a word.
+bool names(std::string_view text, std::string_view name) {
+  const auto is_of_a_name = [&](std::size_t at) {
+    return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_');
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if (!is_of_a_name(at - 1) && !is_of_a_name(at + name.size())) return true;
+  return false;
 }
 
 /// Where those settings come from that the refusal of a change names.
@@ -415,47 +443,95 @@ std::optional<std::string> nearest_key(const std::string& name) {
   return whole;
 }
 
+void Loaded::gather(const std::function<void()>& check) {
+  Faults found;
+  found.gather(check);
+  for (const std::string& message : found.messages()) {
+    if (std::ranges::any_of(wrong, [&](const std::string& name) { return names(message, name); })) continue;
+    const auto place =
+        std::ranges::find_if(places, [&](const auto& each) { return names(message, each.first); });
+    faults.gather([&] {
+      throw UserError(ExitCode::usage, (place == places.end() ? "" : place->second + ": ") + message);
+    });
+  }
+}
+
+namespace {
+Loaded load_from(std::string_view toml, const std::string& origin,
+                 const std::vector<std::string>& overrides) {
+  Loaded loaded;
+  Assignments given, asked;
+  collect(parse_toml(toml, origin).root(), "", WrittenBy::person, loaded, given);
+  collect(overrides, loaded, asked);
+  for (const auto& [name, each] : asked) given.erase(name);
+  assign(given, loaded);
+  forget_other_length(asked, loaded.config);
+  assign(asked, loaded);
+  loaded.gather([&] { follow(loaded.config); });
+  loaded.gather([&] { check(loaded.config); });
+  loaded.gather([&] { check_reached(loaded.config); });
+  return loaded;
+}
+}  // namespace
+
 RunConfig load_text(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides) {
-  Assignments given;
-  collect(parse_toml(toml, origin).root(), "", WrittenBy::person, given);
-  for (const std::string& argument : overrides) collect_override(argument, given);
-  return assemble(given, WrittenBy::person);
+  const Loaded loaded = load_from(toml, origin, overrides);
+  loaded.faults.refuse();
+  return loaded.config;
 }
 
 RunConfig load_dump(std::string_view toml, const std::string& origin,
                     const std::vector<std::string>& overrides,
                     const std::optional<std::vector<std::string>>& derived) {
+  Loaded loaded;
   Assignments given, asked;
-  collect(parse_toml(toml, origin).root(), "", WrittenBy::run, given);
-  RunConfig then = assemble(given, WrittenBy::run);
-  for (const Key& key : keys()) {
-    if (derived ? std::ranges::count(*derived, key.name) > 0 : key.follows(then) == key.get(then))
-      then.stated.names.erase(key.name);
-  }
-  if (overrides.empty()) return then;
-  for (const std::string& argument : overrides) collect_override(argument, asked);
-  RunConfig config = then;
-  assign(asked, config);
+  collect(parse_toml(toml, origin).root(), "", WrittenBy::run, loaded, given);
+  assign(given, loaded);
+  loaded.gather([&] { follow(loaded.config); });
+  loaded.gather([&] { check(loaded.config); });
+  loaded.faults.refuse();
+  RunConfig& config = loaded.config;
+  for (const Key& key : keys())
+    if (derived ? std::ranges::count(*derived, key.name) > 0 : key.follows(config) == key.get(config))
+      config.stated.names.erase(key.name);
+  if (overrides.empty()) return config;
+
+  RunConfig then = config;
+  collect(overrides, loaded, asked);
+  forget_other_length(asked, then);
+  forget_other_length(asked, config);
+  assign(asked, loaded);
+  loaded.faults.refuse();
   follow(config, then);
-  const bool anew = asked.contains("profile.steps") || asked.contains("batch.ramp");
-  try {
-    require_valid(config, anew ? WrittenBy::person : WrittenBy::run);
-  } catch (const UserError& error) {
-    refuse(origin, error.what() + origins(error.what(), asked, then));
-  }
+  Faults broken;
+  broken.gather([&] { check(config); });
+  if (asked.contains("profile.steps") || asked.contains("batch.ramp"))
+    broken.gather([&] { check_reached(config); });
+  for (const std::string& message : broken.messages())
+    loaded.faults.gather([&] { refuse(origin, message + origins(message, asked, then)); });
+  loaded.faults.refuse();
   return config;
 }
 
+Loaded load_all(const std::string& recipe, const std::vector<std::string>& overrides) {
+  Loaded loaded;
+  loaded.faults.gather([&] {
+    std::string text;
+    try {
+      if (!recipe.empty()) text = read_file(recipe, file_limits::recipe);
+    } catch (const FileFault& fault) {
+      refuse_recipe(recipe, fault.kind() == FileFault::Kind::missing ? "there is no such file" : fault.why());
+    }
+    loaded = load_from(text, recipe, overrides);
+  });
+  return loaded;
+}
+
 RunConfig load(const std::string& recipe, const std::vector<std::string>& overrides) {
-  if (recipe.empty()) return load_text("", "", overrides);
-  std::string text;
-  try {
-    text = read_file(recipe, file_limits::recipe);
-  } catch (const FileFault& fault) {
-    refuse_recipe(recipe, fault.kind() == FileFault::Kind::missing ? "there is no such file" : fault.why());
-  }
-  return load_text(text, recipe, overrides);
+  const Loaded loaded = load_all(recipe, overrides);
+  loaded.faults.refuse();
+  return loaded.config;
 }
 
 }  // namespace assay::spec

@@ -33,6 +33,9 @@ enum class Resume { never, automatic, path };
 /// What becomes of a step whose loss or gradient is not finite.
 enum class OnNonFinite { stop, skip };
 
+/// Of `assay train` without arguments; its recipe is the settings' defaults.
+inline constexpr const char* demo_model = "tiny-llama";
+
 /// Steps from `first` to `last`, both of them, counted from 1; none where first is 0.
 struct StepWindow {
   std::int64_t first = 0, last = 0;
@@ -48,9 +51,10 @@ struct Stated {
   bool operator==(const Stated&) const { return true; }
 };
 
+/// The members' values are the run of `assay train` without arguments, recipes/demo.toml.
 struct RunConfig {
   // model
-  std::string model = "tiny-llama";  ///< name, .toml, config.json or folder (spec/model find_model)
+  std::string model = demo_model;  ///< name, .toml, config.json or folder (spec/model find_model)
   std::string weights;  ///< folder of Hugging Face weights that training starts from; empty: from train.seed
   double init_std = 0;  ///< 0: the model's own [dimensionless]
 
@@ -78,6 +82,7 @@ struct RunConfig {
 
   // steps and optimizer
   std::int64_t steps = 250;  ///< optimizer steps of the whole run
+  std::int64_t tokens = 0;   ///< that it reads at least [tokens]; 0: as many as its steps have
   double learning_rate = 3e-3;
   double beta1 = 0.9, beta2 = 0.95, adam_eps = 1e-8, weight_decay = 0.1;
   double clip = 1.0;                    ///< global gradient norm; 0: no clipping
@@ -97,7 +102,8 @@ struct RunConfig {
   double final_lr_ratio = 0.1;                  ///< last learning rate / peak
 
   // numerics and machine
-  Dtype dtype = Dtype::f32;   ///< of activations and working weights
+  Dtype dtype = Dtype::f32;       ///< of activations and working weights
+  bool dtype_of_machine = false;  ///< that is not settled yet: see with_dtype_of
   Dtype states = Dtype::f32;  ///< with bf16 weights: of master weights and moments; bf16: no master weights
   quantise::Recipe linear = quantise::Recipe::none;  ///< of the linears of decoder blocks
   std::vector<std::string> linear_bf16_layers;       ///< "first", "last" or a number from 0: not quantised
@@ -154,6 +160,18 @@ inline GlobalBatch global_batch(const RunConfig& config) { return {config.sequen
 
 /// How the sources of the run's data are mixed; null for one source. Errors: SpecError mixture_c1, c2.
 std::shared_ptr<const data::Mixture> mixture_of(const RunConfig& config);
+
+/// The steps that read train.tokens. Domain: config.tokens > 0.
+inline std::int64_t steps_of_tokens(const RunConfig& config) {
+  return steps_for(global_batch(config), (config.tokens - 1) / config.sequence_length + 1);
+}
+
+/// compute.dtype=auto settled: bf16 on a GPU (all that a run can use have it), f32 on a CPU.
+inline RunConfig with_dtype_of(RunConfig config, bool gpu) {
+  if (config.dtype_of_machine) config.dtype = gpu ? Dtype::bf16 : Dtype::f32;
+  config.dtype_of_machine = false;
+  return config;
+}
 
 /// Whether a sequence may hold several documents, which attention keeps apart.
 inline bool has_documents(const RunConfig& config) {

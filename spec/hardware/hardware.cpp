@@ -182,6 +182,13 @@ std::optional<double> dense_peak(const GpuMatch& match, Precision precision) {
   return least && *most <= *least * 1.01 ? least : std::nullopt;
 }
 
+const Gpu& usual_gpu(const GpuMatch& match) {
+  const auto rank = [](const Gpu* gpu) {
+    return std::pair(gpu->id.find("-sxm") != std::string::npos, gpu->memory ? gpu->memory->value : 0);
+  };
+  return **std::ranges::max_element(match.candidates, {}, rank);
+}
+
 const Gpu& named_gpu(const std::string& name) {
   const GpuMatch match = find_gpu(name);
   if (match.gpu) return *match.gpu;

@@ -94,6 +94,10 @@ GpuMatch find_gpu(std::string_view printed);
 /// the least. Nothing otherwise: no peak, no MFU. [FLOP/s]
 std::optional<double> dense_peak(const GpuMatch& match, Precision precision);
 
+/// Of GPUs that share a name the one that is usually meant: an SXM board before the others, and then the most
+/// memory. Domain: candidates of an ambiguous match.
+const Gpu& usual_gpu(const GpuMatch& match);
+
 /// The one GPU that a user named. Errors: UserError(usage), with the candidates or the nearest names.
 const Gpu& named_gpu(const std::string& name);
 

@@ -5,21 +5,22 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "spec/model/model_spec.hpp"
 #include "spec/text/document.hpp"
+#include "spec/text/faults.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::spec::config_json {
 
 /// Typed access to one JSON object in which null is as good as absent. It keeps which keys were read, so that
-/// what nobody reads can be named (`options_left`).
+/// what nobody reads can be named (`options_left`). What is missing or of another type is kept in `faults`,
+/// and read as 0 or nothing, so that all of it is said at once.
 class Fields {
  public:
-  explicit Fields(document::Item object) : object_(object) {}
+  Fields(document::Item object, Faults& faults) : object_(object), faults_(&faults) {}
 
   [[noreturn]] void refuse(const std::string& what) const { object_.refuse(what); }
   std::optional<document::Item> find(const char* key) const {
@@ -27,31 +28,37 @@ class Fields {
     return found && found->is(document::Kind::null) ? std::nullopt : found;
   }
   bool has(const char* key) const { return look_up(key).has_value(); }  ///< null counts
-  std::int64_t integer(const char* key) const { return required(key).integer(); }
-  std::int64_t integer(const char* key, std::int64_t otherwise) const {
-    const auto value = find(key);
-    return value ? value->integer() : otherwise;
+  std::int64_t integer(const char* key) const {
+    return kept<std::int64_t>(0, [&] { return required(key).integer(); });
   }
-  double real(const char* key) const { return required(key).real(); }
+  std::int64_t integer(const char* key, std::int64_t otherwise) const {
+    return kept(otherwise, [&] { return find(key) ? find(key)->integer() : otherwise; });
+  }
+  double real(const char* key) const {
+    return kept(0.0, [&] { return required(key).real(); });
+  }
   double real(const char* key, double otherwise) const {
-    const auto value = find(key);
-    return value ? value->real() : otherwise;
+    return kept(otherwise, [&] { return find(key) ? find(key)->real() : otherwise; });
   }
   bool flag(const char* key, bool otherwise) const {
-    const auto value = find(key);
-    return value ? value->boolean() : otherwise;
+    return kept(otherwise, [&] { return find(key) ? find(key)->boolean() : otherwise; });
   }
   std::string word(const char* key, const std::string& otherwise) const {
-    const auto value = find(key);
-    return value ? value->text() : otherwise;
+    return kept(otherwise, [&] { return find(key) ? find(key)->text() : otherwise; });
   }
   document::Item object() const { return object_; }
+  Faults& faults() const { return *faults_; }
   bool was_read(const std::string& key) const { return read_->contains(key); }
 
  private:
   std::optional<document::Item> look_up(const char* key) const {
     read_->insert(key);
     return object_.find(key);
+  }
+  template <class Value, class Read>
+  Value kept(Value value, const Read& read) const {
+    faults_->gather([&] { value = read(); });
+    return value;
   }
   document::Item required(const char* key) const {
     constexpr const char* advice = "this is not a complete config.json";
@@ -61,6 +68,7 @@ class Fields {
   }
 
   document::Item object_;
+  Faults* faults_;
   std::shared_ptr<std::set<std::string>> read_ = std::make_shared<std::set<std::string>>();
 };
 
@@ -71,17 +79,13 @@ inline constexpr const char* not_in_spec =
 inline constexpr const char* mistral = "mistral";
 inline bool is_mistral(const Fields& fields) { return fields.word("model_type", "") == mistral; }
 
-/// A key that changes nothing of what is computed here, and why.
-struct WithoutEffect {
-  const char *key, *why;
-};
-/// Those of a config.json, and of its table of rotary positions.
-std::span<const WithoutEffect> without_effect();
-std::span<const WithoutEffect> without_effect_on_rope();
+/// The whole of a config.json, or its table of rotary positions.
+enum class OptionsOf { file, rope };
 
-/// Adds the options of the file that no reader asked for to `named`: "use_cache = true (why)". `type`: of the
-/// model, for errors. Errors: UserError for one that is not in `known`, and is not off.
-void options_left(const Fields& fields, std::span<const WithoutEffect> known, const std::string& type,
+/// Adds the options that no reader asked for and that count for nothing to `named`: "is_llama_config = true
+/// (why)"; those without any consequence are left out. `type`: the model_type or rope_type. Into the faults
+/// of `fields`: each option that changes what is computed, with the value that passes.
+void options_left(const Fields& fields, OptionsOf options, const std::string& type,
                   std::vector<std::string>& named);
 
 /// Reads the window that all layers have, and refuses one that some have and that leaves out something of

@@ -32,10 +32,9 @@ Windowed windowed_layers_of_qwen(const Fields& fields, const ModelSpec& model) {
 Windowed windowed_layers(const Fields& fields, const ModelSpec& model) {
   const Family family = model.family;
   if (is_mistral(fields) || family == Family::mixtral) return Windowed::all;
-  const bool qwen = is_qwen(family);
-  // Qwen files keep a window size beside use_sliding_window = false.
-  if (!fields.flag("use_sliding_window", !qwen && fields.find("sliding_window"))) return Windowed::none;
-  if (!qwen) return Windowed::some;
+  if (!is_qwen(family)) return fields.find("sliding_window") ? Windowed::some : Windowed::none;
+  // Such files keep a window size beside use_sliding_window = false.
+  if (!fields.flag("use_sliding_window", false)) return Windowed::none;
   if (!fields.find("sliding_window") && fields.has("sliding_window")) return Windowed::none;
   return family == Family::qwen3_moe ? Windowed::all : windowed_layers_of_qwen(fields, model);
 }
@@ -67,7 +66,7 @@ void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int6
                                         : "; sequences of up to " + most +
                                               " tokens lie within it: say that they are no longer (--seq " +
                                               most + "; of a run batch.sequence_length=" + most + ")";
-  const bool flagged = fields.find("use_sliding_window").has_value();
+  const bool flagged = fields.was_read("use_sliding_window");
   fields.refuse(quote(flagged ? "use_sliding_window" : "sliding_window") + ": a sliding attention window" +
                 (!stated   ? " of a length that is not said"
                  : flagged ? " of some layers only"

@@ -35,7 +35,17 @@ std::string read_text(const fs::path& path) try {
          "; give a .toml of spec/models or a config.json");
 }
 
-HuggingFaceModel read_path(fs::path path, std::optional<std::int64_t> longest) {
+/// transformers builds no block of multi-token prediction to train, whatever the file says of one.
+void leave_out_multi_token_blocks(HuggingFaceModel& read) {
+  if (read.model.multi_token_layers == 0) return;
+  read.without_effect.push_back(
+      "num_nextn_predict_layers = " + std::to_string(read.model.multi_token_layers) +
+      " (the model is trained without that block of multi-token prediction, as "
+      "transformers builds it)");
+  read.model.multi_token_layers = 0;
+}
+
+HuggingFaceModel read_path(fs::path path, std::optional<std::int64_t> longest, bool to_train) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
     path /= "config.json";
@@ -47,7 +57,10 @@ HuggingFaceModel read_path(fs::path path, std::optional<std::int64_t> longest) {
   if (kind == ".json") {
     // The folder's name becomes the model's, also when the path was relative ("config.json", ".").
     const fs::path whole = fs::absolute(path, error).lexically_normal();
-    return read_hugging_face(read_text(path), error ? path.string() : whole.string(), longest);
+    HuggingFaceModel read =
+        read_hugging_face(read_text(path), error ? path.string() : whole.string(), longest);
+    if (to_train) leave_out_multi_token_blocks(read);
+    return read;
   }
   refuse("model " + quote(path.string()) +
          " is neither a .toml nor a .json file nor a folder with a config.json");
@@ -70,6 +83,21 @@ std::string names_in_short() {
   return all;
 }
 
+HuggingFaceModel found(const std::string& name_or_path, std::optional<std::int64_t> longest, bool to_train) {
+  for (const FactFile& file : fact_files())
+    if (is_model(file) && name_in(file) == name_or_path)
+      return {model_from_toml(file.text, std::string(file.path)), {}};
+
+  std::error_code error;
+  const bool plausible = !name_or_path.empty() && name_or_path.find('\0') == std::string::npos;
+  if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path, longest, to_train);
+
+  const auto match = nearest(name_or_path.substr(0, 80), model_names());
+  refuse("no model and no file is called " + quote(name_or_path) +
+         (match ? "; did you mean " + quote(*match) + "?" : ";") + " built-in models: " + names_in_short() +
+         "; or give the path of a .toml, a config.json or its folder");
+}
+
 }  // namespace
 
 std::vector<std::string> model_names() {
@@ -80,23 +108,11 @@ std::vector<std::string> model_names() {
 }
 
 ModelSpec find_model(const std::string& name_or_path, std::optional<std::int64_t> longest) {
-  return find_model_with_options(name_or_path, longest).model;
+  return found(name_or_path, longest, false).model;
 }
 
-HuggingFaceModel find_model_with_options(const std::string& name_or_path,
-                                         std::optional<std::int64_t> longest) {
-  for (const FactFile& file : fact_files())
-    if (is_model(file) && name_in(file) == name_or_path)
-      return {model_from_toml(file.text, std::string(file.path)), {}};
-
-  std::error_code error;
-  const bool plausible = !name_or_path.empty() && name_or_path.find('\0') == std::string::npos;
-  if (plausible && fs::exists(name_or_path, error)) return read_path(name_or_path, longest);
-
-  const auto match = nearest(name_or_path.substr(0, 80), model_names());
-  refuse("no model and no file is called " + quote(name_or_path) +
-         (match ? "; did you mean " + quote(*match) + "?" : ";") + " built-in models: " + names_in_short() +
-         "; or give the path of a .toml, a config.json or its folder");
+HuggingFaceModel find_model_to_train(const std::string& name_or_path, std::optional<std::int64_t> longest) {
+  return found(name_or_path, longest, true);
 }
 
 }  // namespace assay::spec

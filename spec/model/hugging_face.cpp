@@ -43,6 +43,11 @@ Family family_of(const Fields& fields) {
 }
 
 void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
+  // DeepSeek-V3 is published in fp8: the same parameters, with scales beside them that are none.
+  if (const auto quantized = fields.object().find("quantization_config");
+      family == Family::deepseek_v3 && quantized && quantized->is(Kind::object) &&
+      Fields(*quantized, fields.faults()).word("quant_method", "") == "fp8")
+    fields.find("quantization_config");
   const bool gpt2 = family == Family::gpt2;
   const char* const key = gpt2 ? "activation_function" : "hidden_act";
   const std::string act = fields.word(key, gpt2 ? "gelu_new" : "silu");
@@ -53,33 +58,13 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
            : !one_of({"silu", "swish", tanh_gelu}))
     fields.refuse(key + (" " + quote(act)) + not_in_spec + "; it must be " +
                   (gpt2 ? "\"gelu_new\" or another \"gelu\"" : "\"silu\" or " + quote(tanh_gelu)));
-  // Gemma's name for it; the other families' code reads hidden_act alone.
-  if (const std::string other = fields.word("hidden_activation", act); other != act)
-    fields.refuse("\"hidden_activation\" " + quote(other) + " beside " + quote(key) + " " + quote(act) +
-                  not_in_spec + "; state the activation in " + quote(key) + " alone");
-  for (const char* feature : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
-    if (fields.flag(feature, false)) fields.refuse(quote(feature) + " = true" + not_in_spec);
-  if (gpt2 && !fields.flag("scale_attn_weights", true))
-    fields.refuse("\"scale_attn_weights\" = false" + std::string(not_in_spec));
-  // Of GPT-2, which is counted and not trained, dropout changes nothing.
-  if (!gpt2 && fields.real("attention_dropout", 0) != 0)
-    fields.refuse("\"attention_dropout\" other than 0" + std::string(not_in_spec));
   config_json::refuse_other_layers(fields, family);
-  if (fields.find("clip_qkv"))
-    fields.refuse("\"clip_qkv\": queries, keys and values that are clipped" + std::string(not_in_spec) +
-                  "; it must be null");
-  if (fields.real("partial_rotary_factor", 1) != 1)
-    fields.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
-  if (const auto quantized = fields.find("quantization_config")) {
-    // DeepSeek-V3 is published in fp8: the same parameters, with scales beside them that are none.
-    const bool published = family == Family::deepseek_v3 && quantized->is(Kind::object) &&
-                           Fields(*quantized).word("quant_method", "") == "fp8";
-    if (!published) fields.refuse("\"quantization_config\": quantised weights" + std::string(not_in_spec));
-  }
 }
 
-void read_scaling(const Fields& rope, ModelSpec& model) {
-  const std::string type = rope.word("rope_type", rope.word("type", "default"));
+std::string rope_type(const Fields& rope) { return rope.word("rope_type", rope.word("type", "default")); }
+
+void read_scaling(const Fields& file, const Fields& rope, ModelSpec& model) {
+  const std::string type = rope_type(rope);
   if (type == "default") return;
   RopeScaling scaling;
   if (type == "llama3") {
@@ -94,36 +79,35 @@ void read_scaling(const Fields& rope, ModelSpec& model) {
     scaling.attention_factor = rope.real("attention_factor", 0);
     if (rope.find("attention_factor") && scaling.attention_factor == 0)
       rope.refuse("\"attention_factor\" = 0 turns every query and key to zero; leave it out");
-    if (!rope.flag("truncate", true)) rope.refuse("\"truncate\" = false" + std::string(not_in_spec));
   } else {
     rope.refuse("rope_type " + quote(type) + not_in_spec +
                 "; it must be \"default\", \"llama3\" or \"yarn\"");
   }
   scaling.factor = rope.real("factor");
-  const auto original = rope.find("original_max_position_embeddings");
-  scaling.original_context = original || scaling.kind == RopeScalingKind::llama3
-                                 ? rope.integer("original_max_position_embeddings")
+  const char* const original = "original_max_position_embeddings";  // the file's counts before the table's
+  scaling.original_context = file.find(original) ? file.integer(original)
+                             : rope.find(original) || scaling.kind == RopeScalingKind::llama3
+                                 ? rope.integer(original)
                                  : model.context;
   model.rope_scaling = scaling;
 }
 
-/// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4) or `rope_parameters`
-/// (v5).
+/// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4), or else
+/// `rope_parameters` (v5).
 void read_rope(const Fields& fields, ModelSpec& model, std::vector<std::string>& named) {
   model.rope_theta = fields.real("rope_theta", model.family == Family::mixtral ? 1e6 : 1e4);
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const auto table = fields.find(key);
-    if (!table) continue;
-    const Fields rope(*table);
-    model.rope_theta = rope.real("rope_theta", model.rope_theta);
-    if (rope.real("partial_rotary_factor", 1) != 1)
-      rope.refuse("\"partial_rotary_factor\" other than 1" + std::string(not_in_spec));
-    read_scaling(rope, model);
-    config_json::options_left(rope, config_json::without_effect_on_rope(), "rope_type", named);
-  }
+  const auto older = fields.find("rope_scaling"), newer = fields.find("rope_parameters");
+  const auto table = older && !(older->is(Kind::object) && older->size() == 0) ? older : newer;
+  if (!table) return;
+  if (!table->is(Kind::object)) table->wrong("an object");
+  const Fields rope(*table, fields.faults());
+  model.rope_theta = rope.real("rope_theta", model.rope_theta);
+  read_scaling(fields, rope, model);
+  config_json::options_left(rope, config_json::OptionsOf::rope, rope_type(rope), named);
 }
 
 std::int64_t width_per_head(const Fields& fields, const ModelSpec& model) {
+  if (!fields.faults().none()) return 0;
   if (model.heads < 1 || model.width % model.heads != 0)
     fields.refuse("\"head_dim\" is missing, and the width " + std::to_string(model.width) +
                   " is not a multiple of the number of heads, " + std::to_string(model.heads));
@@ -145,7 +129,9 @@ void read_attention(const Fields& fields, ModelSpec& model) {
   model.qk_norm =
       model.qk_norm_across_heads || model.family == Family::qwen3 || model.family == Family::qwen3_moe;
   model.qkv_bias = model.family == Family::qwen2;
-  if (fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
+  const bool may_have_bias =
+      model.family != Family::qwen2 && model.family != Family::mixtral && !is_mistral(fields);
+  if (may_have_bias && fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
   if (fields.find("head_dim"))
     model.head_dim = fields.integer("head_dim");
   else
@@ -165,6 +151,12 @@ void read_latent_attention(const Fields& fields, ModelSpec& model) {
   // As in transformers, null is false.
   latent.interleaved = fields.flag("rope_interleave", !fields.has("rope_interleave"));
   const std::int64_t plain = fields.integer("qk_nope_head_dim"), most = std::int64_t{1} << 31;
+  if (!fields.faults().none()) return;
+  for (const auto& [key, only] :
+       {std::pair("head_dim", latent.rope_dim), std::pair("num_key_value_heads", model.heads)})
+    if (const std::int64_t given = fields.integer(key, only); given != only)
+      fields.refuse(quote(key) + " = " + std::to_string(given) + " beside latent attention" + not_in_spec +
+                    "; it must be " + std::to_string(only));
   if (plain < 1 || plain >= most || latent.rope_dim >= most)
     fields.refuse("\"qk_nope_head_dim\" = " + std::to_string(plain) + " must be at least 1 and below 2^31");
   model.head_dim = plain + latent.rope_dim;
@@ -186,28 +178,28 @@ std::int64_t leading_layers(const Fields& fields) {
 void read_experts(const Fields& fields, ModelSpec& model) {
   Experts experts;
   if (model.family == Family::mixtral) {
-    experts = {.count = fields.integer("num_local_experts", 8),
+    experts = {.count = fields.integer("num_experts", fields.integer("num_local_experts", 8)),
                .active = fields.integer("num_experts_per_tok", 2),
                .width = model.ffn};
-    if (fields.real("router_jitter_noise", 0) != 0)
-      fields.refuse("\"router_jitter_noise\" other than 0" + std::string(not_in_spec));
   } else if (model.family == Family::olmoe) {
-    experts = {.count = fields.integer("num_experts", 64),
+    experts = {.count = fields.integer("num_local_experts", fields.integer("num_experts", 64)),
                .active = fields.integer("num_experts_per_tok", 8),
                .width = model.ffn,
                .renormalised = fields.flag("norm_topk_prob", false)};
   } else if (model.family == Family::qwen3_moe) {
-    const auto count = fields.integer("num_local_experts", 128);  // its name since transformers v5
-    experts = {.count = fields.integer("num_experts", count),
+    const auto count = fields.integer("num_experts", 128);
+    experts = {.count = fields.integer("num_local_experts", count),  // its name since transformers v5
                .active = fields.integer("num_experts_per_tok", 8),
                .width = fields.integer("moe_intermediate_size", 768),
                .first_dense = leading_layers(fields),
                .every = fields.integer("decoder_sparse_step", 1),
                .renormalised = fields.flag("norm_topk_prob", false)};
   } else {
-    model.multi_token_layers = fields.integer("num_nextn_predict_layers", 0);
+    model.multi_token_layers =
+        fields.integer("num_nextn_predict_layers", fields.integer("num_mtp_layers", 0));
     if (fields.integer("first_k_dense_replace") >= model.layers) return;  // every layer is dense
-    experts = {.count = fields.integer("n_routed_experts"),
+    experts = {.count = fields.find("num_local_experts") ? fields.integer("num_local_experts")
+                                                         : fields.integer("n_routed_experts"),
                .active = fields.integer("num_experts_per_tok"),
                .width = fields.integer("moe_intermediate_size"),
                .first_dense = fields.integer("first_k_dense_replace"),
@@ -217,25 +209,23 @@ void read_experts(const Fields& fields, ModelSpec& model) {
                .groups = fields.integer("n_group", 8),
                .active_groups = fields.integer("topk_group", 4),
                .scaling_factor = fields.real("routed_scaling_factor", 2.5)};
-    for (const auto& [key, only] :
-         {std::pair("scoring_func", "sigmoid"), std::pair("topk_method", "noaux_tc")})
-      if (const std::string given = fields.word(key, only); given != only)
-        fields.refuse(quote(key) + " " + quote(given) + not_in_spec + "; it must be " + quote(only));
     const std::int64_t shared = fields.integer("n_shared_experts", 1), most = std::int64_t{1} << 31;
     if (shared < 0 || shared >= most || experts.width < 0 || experts.width >= most)
       fields.refuse("\"n_shared_experts\" and \"moe_intermediate_size\" must lie in [0, 2^31)");
     experts.shared_width = shared * experts.width;
-    if (fields.integer("moe_layer_freq", 1) != 1)
-      fields.refuse("\"moe_layer_freq\" other than 1" + std::string(not_in_spec));
   }
   model.experts = experts;
 }
 
 void read_gpt2(const Fields& fields, ModelSpec& model) {
-  model.width = fields.integer("n_embd");
-  model.layers = fields.integer("n_layer");
-  model.heads = model.kv_heads = fields.integer("n_head");
-  model.context = fields.integer("n_positions");
+  const auto either = [&](const char* name, const char* other) {
+    fields.find(name);  // both count as read
+    return fields.integer(fields.find(other) ? other : name);
+  };
+  model.width = either("n_embd", "hidden_size");
+  model.layers = either("n_layer", "num_hidden_layers");
+  model.heads = model.kv_heads = either("n_head", "num_attention_heads");
+  model.context = either("n_positions", "max_position_embeddings");
   model.head_dim = width_per_head(fields, model);
   // Beyond 2^31 the width is refused by `check`; until then four times it must not overflow.
   model.ffn = fields.integer("n_inner", std::clamp<std::int64_t>(model.width, 0, std::int64_t{1} << 31) * 4);
@@ -255,7 +245,8 @@ void read_llama_like(const Fields& fields, ModelSpec& model, std::vector<std::st
   model.ffn = fields.integer("intermediate_size");
   model.context = fields.integer("max_position_embeddings");
   model.tied_embeddings = fields.flag("tie_word_embeddings", false);
-  model.mlp_bias = fields.flag("mlp_bias", false);
+  if (fields.word("model_type", "") == to_string(Family::llama))
+    model.mlp_bias = fields.flag("mlp_bias", false);
   if (fields.word("hidden_act", "silu") == tanh_gelu) model.mlp = Mlp::geglu;
   const bool coarser = model.family == Family::mixtral || model.family == Family::olmoe;
   model.norm_eps = fields.real("rms_norm_eps", coarser ? 1e-5 : 1e-6);
@@ -281,6 +272,20 @@ std::string name_of(const std::string& origin) {
 }
 }  // namespace
 
+namespace {
+/// The spec's words for its sizes are not config.json's, and of several files it must be clear which.
+void check_in_words_of(Item root, const ModelSpec& model, const std::string& origin, Faults& faults) {
+  for (const SpecError& broken : broken_constraints(model)) {
+    std::string where = origin;
+    const std::string said = config_json::in_config_json_words(broken.values(), model, root, where);
+    if (where == origin && !faults.none()) continue;  // of a field that follows from those before
+    faults.gather([&] {
+      throw SpecError(broken.label(), said + "; correct it in " + where + " (names: spec/model/model.md)");
+    });
+  }
+}
+}  // namespace
+
 HuggingFaceModel read_hugging_face(std::string_view text, const std::string& origin,
                                    std::optional<std::int64_t> longest) {
   document::Source source{origin, ExitCode::usage};
@@ -293,30 +298,26 @@ HuggingFaceModel read_hugging_face(std::string_view text, const std::string& ori
   const document::Tree tree(std::move(source), std::move(root));
   if (!tree.root().is(Kind::object))
     tree.root().refuse("not a JSON object; give the config.json of a Hugging Face model");
-  const Fields fields(tree.root());
+  Faults faults;
+  const Fields fields(tree.root(), faults);
   HuggingFaceModel out;
   ModelSpec& model = out.model;
   model.family = family_of(fields);
-  refuse_what_the_spec_lacks(fields, model.family);
   model.name = name_of(origin);
   model.vocab = fields.integer("vocab_size");
-  if (model.family == Family::gpt2)
-    read_gpt2(fields, model);
-  else
-    read_llama_like(fields, model, out.without_effect);
-  config_json::read_window(fields, model, longest, out.without_effect);
   model.init_std = fields.real("initializer_range", 0.02);
-  try {
-    check(model);
-  } catch (const SpecError& error) {
-    // The spec's words for its sizes are not config.json's, and of several files it must be clear which.
-    std::string where = origin;
-    const std::string values = error.values();
-    const std::string told = config_json::in_config_json_words(values, model, tree.root(), where);
-    throw SpecError(error.label(), told + "; correct it in " + where + " (names: spec/model/model.md)");
-  }
-  config_json::options_left(fields, config_json::without_effect(), fields.word("model_type", ""),
+  faults.gather([&] { refuse_what_the_spec_lacks(fields, model.family); });
+  faults.gather([&] {
+    if (model.family == Family::gpt2)
+      read_gpt2(fields, model);
+    else
+      read_llama_like(fields, model, out.without_effect);
+    config_json::read_window(fields, model, longest, out.without_effect);
+  });
+  if (faults.none()) check_in_words_of(tree.root(), model, origin, faults);
+  config_json::options_left(fields, config_json::OptionsOf::file, fields.word("model_type", ""),
                             out.without_effect);
+  faults.refuse();
   return out;
 }
 

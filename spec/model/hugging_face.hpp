@@ -14,19 +14,21 @@ namespace assay::spec {
 
 struct HuggingFaceModel {
   ModelSpec model;
-  /// Options of the file that change nothing of what is computed: "use_cache = true (why)".
+  /// Options of the file that count for nothing, and may have been meant to: "is_llama_config = true (why)".
   std::vector<std::string> without_effect;
 };
 
 /// As model_from_hugging_face, with what of the file counts for nothing. Errors: as model_from_hugging_face;
-/// among them UserError(usage) for an option that is neither read nor known to change nothing, unless it is
-/// off (null, false, 0, empty).
+/// among them UserError(usage) for an option that changes what transformers computes, and Assay does not
+/// compute, with the value that passes. Several mistakes are one error.
 HuggingFaceModel read_hugging_face(std::string_view json, const std::string& origin,
                                    std::optional<std::int64_t> longest = std::nullopt);
 
-/// As find_model; a model that is no config.json has no options without effect. Errors: as find_model.
-HuggingFaceModel find_model_with_options(const std::string& name_or_path,
-                                         std::optional<std::int64_t> longest = std::nullopt);
+/// As find_model, of a model that is trained or whose weights are read: a config.json's blocks of multi-token
+/// prediction, which transformers does not build, are left out and named. A model that is no config.json has
+/// no options without effect. Errors: as find_model.
+HuggingFaceModel find_model_to_train(const std::string& name_or_path,
+                                     std::optional<std::int64_t> longest = std::nullopt);
 
 /// Ids of the tokenizer that generation needs; nothing is written as null.
 struct TokenIds {

@@ -18,6 +18,16 @@ constexpr std::int64_t parameter_limit = std::int64_t{1} << 53;
 
 bool positive(double value) { return std::isfinite(value) && value > 0; }
 
+/// The constraints that do not hold, in their order.
+struct Broken {
+  std::vector<SpecError> all;
+  bool has(std::string_view label) const { return std::ranges::count(all, label, &SpecError::label) > 0; }
+  template <class Values>
+  void require(bool holds, std::string_view label, Values&& values) {
+    if (!holds) all.emplace_back(label, values());
+  }
+};
+
 /// One integer and the range that it must lie in.
 struct Extent {
   const char* field;
@@ -30,47 +40,48 @@ struct Extent {
   }
 };
 
-void check_extents(const ModelSpec& m) {
+void check_extents(const ModelSpec& m, Broken& broken) {
   for (const Extent& extent :
        {Extent{"vocab", m.vocab, 1, extent_limit}, Extent{"width", m.width, 1, extent_limit},
         Extent{"layers", m.layers, 1, layer_limit}, Extent{"heads", m.heads, 1, extent_limit},
         Extent{"kv_heads", m.kv_heads, 1, extent_limit}, Extent{"head_dim", m.head_dim, 1, extent_limit},
         Extent{"ffn", m.ffn, 1, extent_limit}, Extent{"context", m.context, 1, extent_limit}})
     // model_c1
-    require(extent.holds(), "model_c1", [&] { return extent.text(); });
+    broken.require(extent.holds(), "model_c1", [&] { return extent.text(); });
 }
 
-void check_rope(const ModelSpec& m) {
+void check_rope(const ModelSpec& m, Broken& broken) {
   // model_c5
-  require(positive(m.rope_theta), "model_c5", [&] { return "rope_theta=" + std::to_string(m.rope_theta); });
+  broken.require(positive(m.rope_theta), "model_c5",
+                 [&] { return "rope_theta=" + std::to_string(m.rope_theta); });
   if (!m.rope_scaling) return;
   const RopeScaling& s = *m.rope_scaling;
   const std::string fault = s.original_context > extent_limit
                                 ? "original_context=" + std::to_string(s.original_context)
                                 : rope::fault_of(s, m.rope_dim(), m.rope_theta);
   // model_c6
-  require(fault.empty(), "model_c6", [&] { return "rope_scaling " + fault; });
+  broken.require(fault.empty(), "model_c6", [&] { return "rope_scaling " + fault; });
 }
 
-void check_combination(const ModelSpec& m) {
+void check_combination(const ModelSpec& m, Broken& broken) {
   // model_c10
-  require(!m.norm_bias || m.norm == Norm::layer_norm, "model_c10",
-          [] { return std::string("norm_bias=true with norm=rms_norm, which has a gain only"); });
+  broken.require(!m.norm_bias || m.norm == Norm::layer_norm, "model_c10",
+                 [] { return std::string("norm_bias=true with norm=rms_norm, which has a gain only"); });
   // model_c11
-  require(!m.rope_scaling || m.positions == Positions::rope, "model_c11",
-          [] { return std::string("rope_scaling is given with positions=learned"); });
+  broken.require(!m.rope_scaling || m.positions == Positions::rope, "model_c11",
+                 [] { return std::string("rope_scaling is given with positions=learned"); });
   const bool gpt2 = m.kv_heads == m.heads && m.mlp == Mlp::gelu && m.positions == Positions::learned &&
                     m.norm == Norm::layer_norm && !m.qk_norm && !m.experts && !m.latent &&
                     m.multi_token_layers == 0;
   // model_c12
-  require(m.family != Family::gpt2 || gpt2, "model_c12", [] {
+  broken.require(m.family != Family::gpt2 || gpt2, "model_c12", [] {
     return std::string(
         "family=gpt2 has names only for kv_heads=heads, mlp=gelu, positions=learned, norm=layer_norm and "
         "none of qk_norm, experts, latent_attention, multi_token_layers");
   });
 }
 
-void check_experts(const ModelSpec& m) {
+void check_experts(const ModelSpec& m, Broken& broken) {
   if (!m.experts) return;
   const Experts& e = *m.experts;
   for (const Extent& extent :
@@ -80,40 +91,42 @@ void check_experts(const ModelSpec& m) {
         Extent{"experts.first_dense", e.first_dense, 0, m.layers - 1},
         Extent{"experts.every", e.every, 1, m.layers}})
     // model_c13
-    require(extent.holds(), "model_c13", [&] { return extent.text(); });
+    broken.require(extent.holds(), "model_c13", [&] { return extent.text(); });
+  if (broken.has("model_c13")) return;
   // model_c13
-  require(m.sparse_layers() >= 1, "model_c13", [&] {
+  broken.require(m.sparse_layers() >= 1, "model_c13", [&] {
     return "experts.first_dense=" + std::to_string(e.first_dense) +
            ", experts.every=" + std::to_string(e.every) + " leave no sparse layer of " +
            std::to_string(m.layers);
   });
 }
 
-void check_routing(const ModelSpec& m) {
-  if (!m.experts) return;
+void check_routing(const ModelSpec& m, Broken& broken) {
+  if (!m.experts || broken.has("model_c13")) return;
   const Experts& e = *m.experts;
   for (const Extent& extent : {Extent{"experts.groups", e.groups, 1, e.count},
                                Extent{"experts.active_groups", e.active_groups, 1, e.groups}})
     // model_c17
-    require(extent.holds(), "model_c17", [&] { return extent.text(); });
+    broken.require(extent.holds(), "model_c17", [&] { return extent.text(); });
+  if (broken.has("model_c17")) return;
   const std::int64_t of_group = e.count / e.groups;
   // model_c17: the score of a group is the sum of its two best
-  require(e.count % e.groups == 0 && (e.groups == 1 || of_group >= 2), "model_c17", [&] {
+  broken.require(e.count % e.groups == 0 && (e.groups == 1 || of_group >= 2), "model_c17", [&] {
     return "experts.groups=" + std::to_string(e.groups) +
            " must divide experts.count=" + std::to_string(e.count) + " into groups of two or more";
   });
   // model_c17
-  require(e.active <= e.active_groups * of_group, "model_c17", [&] {
+  broken.require(e.active <= e.active_groups * of_group, "model_c17", [&] {
     return "experts.active=" + std::to_string(e.active) + " exceeds the " +
            std::to_string(e.active_groups * of_group) +
            " experts of experts.active_groups=" + std::to_string(e.active_groups);
   });
   // model_c17
-  require(positive(e.scaling_factor), "model_c17",
-          [&] { return "experts.scaling_factor=" + std::to_string(e.scaling_factor); });
+  broken.require(positive(e.scaling_factor), "model_c17",
+                 [&] { return "experts.scaling_factor=" + std::to_string(e.scaling_factor); });
 }
 
-void check_latent(const ModelSpec& m) {
+void check_latent(const ModelSpec& m, Broken& broken) {
   if (!m.latent) return;
   const LatentAttention& a = *m.latent;
   for (const Extent& extent : {Extent{"latent_attention.query_rank", a.query_rank, 0, extent_limit},
@@ -121,19 +134,20 @@ void check_latent(const ModelSpec& m) {
                                Extent{"latent_attention.rope_dim", a.rope_dim, 2, m.head_dim - 1},
                                Extent{"latent_attention.value_dim", a.value_dim, 1, extent_limit}})
     // model_c14
-    require(extent.holds(), "model_c14", [&] { return extent.text(); });
+    broken.require(extent.holds(), "model_c14", [&] { return extent.text(); });
   // model_c14
-  require(positive(a.norm_eps), "model_c14",
-          [&] { return "latent_attention.norm_eps=" + std::to_string(a.norm_eps); });
+  broken.require(positive(a.norm_eps), "model_c14",
+                 [&] { return "latent_attention.norm_eps=" + std::to_string(a.norm_eps); });
   // model_c14
-  require(a.rope_dim % 2 == 0 && m.kv_heads == m.heads && !m.qk_norm && !m.qkv_bias && !m.output_bias &&
-              m.positions == Positions::rope,
-          "model_c14", [&] {
-            return "latent_attention with rope_dim=" + std::to_string(a.rope_dim) +
-                   ", heads=" + std::to_string(m.heads) + ", kv_heads=" + std::to_string(m.kv_heads) +
-                   ": rope_dim must be even, kv_heads equal heads, positions be rope, and qk_norm, qkv_bias "
-                   "and output_bias be false";
-          });
+  broken.require(
+      a.rope_dim % 2 == 0 && m.kv_heads == m.heads && !m.qk_norm && !m.qkv_bias && !m.output_bias &&
+          m.positions == Positions::rope,
+      "model_c14", [&] {
+        return "latent_attention with rope_dim=" + std::to_string(a.rope_dim) +
+               ", heads=" + std::to_string(m.heads) + ", kv_heads=" + std::to_string(m.kv_heads) +
+               ": rope_dim must be even, kv_heads equal heads, positions be rope, and qk_norm, qkv_bias "
+               "and output_bias be false";
+      });
 }
 }  // namespace
 
@@ -223,44 +237,52 @@ bool gated(Mlp mlp) {
   return false;
 }
 
-void check(const ModelSpec& m) {
-  check_extents(m);
+std::vector<SpecError> broken_constraints(const ModelSpec& m) {
+  Broken broken;
+  check_extents(m, broken);
+  if (!broken.all.empty()) return broken.all;  // the others compute with them
   // model_c2
-  require(m.heads % m.kv_heads == 0, "model_c2", [&] {
+  broken.require(m.heads % m.kv_heads == 0, "model_c2", [&] {
     return "kv_heads=" + std::to_string(m.kv_heads) + " does not divide heads=" + std::to_string(m.heads);
   });
   // model_c3: latent attention turns rope_dim entries (model_c14)
-  require(m.head_dim % 2 == 0 || m.positions != Positions::rope || m.latent, "model_c3",
-          [&] { return "head_dim=" + std::to_string(m.head_dim) + " is odd"; });
+  broken.require(m.head_dim % 2 == 0 || m.positions != Positions::rope || m.latent, "model_c3",
+                 [&] { return "head_dim=" + std::to_string(m.head_dim) + " is odd"; });
   // model_c4
-  require(positive(m.norm_eps), "model_c4", [&] { return "norm_eps=" + std::to_string(m.norm_eps); });
-  check_rope(m);
+  broken.require(positive(m.norm_eps), "model_c4", [&] { return "norm_eps=" + std::to_string(m.norm_eps); });
+  check_rope(m, broken);
   // model_c7
-  require(positive(m.init_std), "model_c7", [&] { return "init_std=" + std::to_string(m.init_std); });
+  broken.require(positive(m.init_std), "model_c7", [&] { return "init_std=" + std::to_string(m.init_std); });
   // model_c9
-  require(!m.name.empty() && m.name.size() <= 256 && printable(m.name) == m.name, "model_c9", [&] {
+  broken.require(!m.name.empty() && m.name.size() <= 256 && printable(m.name) == m.name, "model_c9", [&] {
     return "the name " + quote(m.name) + " has " + std::to_string(m.name.size()) +
            " bytes, or characters that cannot be shown";
   });
-  check_combination(m);
-  check_experts(m);
-  check_routing(m);
-  check_latent(m);
+  check_combination(m, broken);
+  check_experts(m, broken);
+  check_routing(m, broken);
+  check_latent(m, broken);
   const Extent blocks{"multi_token_layers", m.multi_token_layers, 0, multi_token_limit};
   // model_c15
-  require(blocks.holds(), "model_c15", [&] { return blocks.text(); });
+  broken.require(blocks.holds(), "model_c15", [&] { return blocks.text(); });
   const Extent window{"window", m.window, 0, extent_limit};
   // model_c16
-  require(window.holds(), "model_c16", [&] { return window.text(); });
+  broken.require(window.holds(), "model_c16", [&] { return window.text(); });
   // model_c18
-  require(!m.qk_norm_across_heads || m.qk_norm, "model_c18",
-          [] { return std::string("qk_norm_across_heads=true with qk_norm=false"); });
+  broken.require(!m.qk_norm_across_heads || m.qk_norm, "model_c18",
+                 [] { return std::string("qk_norm_across_heads=true with qk_norm=false"); });
   // model_c8, last: it counts, and the counts need all of the above
+  if (!broken.all.empty()) return broken.all;
   const ParameterCounts counts = parameter_counts(m);
-  require(counts.total + counts.multi_token <= Count(parameter_limit), "model_c8", [&] {
+  broken.require(counts.total + counts.multi_token <= Count(parameter_limit), "model_c8", [&] {
     return (counts.total + counts.multi_token).to_string() + " parameters exceed " +
            std::to_string(parameter_limit);
   });
+  return broken.all;
+}
+
+void check(const ModelSpec& m) {
+  if (const auto broken = broken_constraints(m); !broken.empty()) throw broken.front();
 }
 
 }  // namespace assay::spec

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "spec/count.hpp"
+#include "spec/error.hpp"
 
 namespace assay::spec {
 
@@ -132,8 +133,11 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-/// Checks every constraint of spec/model/model.md. Errors: SpecError model_c1..c18; the message names field
-/// and value.
+/// The constraints of spec/model/model.md that the model breaks, model_c1..c18; each names field and value.
+/// Of those that others compute with, the others are left out.
+std::vector<SpecError> broken_constraints(const ModelSpec& model);
+
+/// Errors: the first of broken_constraints.
 void check(const ModelSpec& model);
 
 /// How many numbers a model learns, told apart (spec/model/model.md, "Parameters"). [1]

@@ -72,9 +72,7 @@ class NearResumes {
 };
 
 /// It is read twice, which a pipe is not.
-FileStream opened(const std::string& path) try {
-  return FileStream(path);
-} catch (const FileFault& fault) {
+FileStream opened(const std::string& path) try { return FileStream(path); } catch (const FileFault& fault) {
   throw UserError(ExitCode::io, path + ": cannot open this record: " + fault.why() +
                                     "; give a run's folder or its run.jsonl");
 }

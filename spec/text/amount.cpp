@@ -1,7 +1,9 @@
 #include "spec/text/amount.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <string>
 
 namespace assay::spec {
@@ -11,14 +13,20 @@ constexpr std::size_t longest = 64;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/// A plain decimal number that begins with a digit; separators between digits are left out.
-std::optional<double> number(std::string_view text) {
+/// `text` without the commas and underscores that stand between digits.
+std::string without_separators(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool separator = (text[i] == ',' || text[i] == '_') && i > 0 && i + 1 < text.size() &&
                            digit(text[i - 1]) && digit(text[i + 1]);
     if (!separator) plain += text[i];
   }
+  return plain;
+}
+
+/// A plain decimal number that begins with a digit; separators between digits are left out.
+std::optional<double> number(std::string_view text) {
+  const std::string plain = without_separators(text);
   if (plain.empty() || !digit(plain[0])) return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
@@ -57,6 +65,55 @@ std::optional<double> amount(std::string_view text) {
   if (!value) return std::nullopt;
   const double scaled = *value * scale.value_or(1);
   return std::isfinite(scaled) ? std::optional(scaled) : std::nullopt;
+}
+
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  if (text.size() > longest) return std::nullopt;
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  int ten = 0, two = 0;  // powers of them that the letters stand for
+  const bool binary = text.ends_with('i');
+  if (binary) text.remove_suffix(1);
+  if (const auto scale = text.empty() ? std::nullopt : magnitude(text.back())) {
+    const int thousands = static_cast<int>(std::lround(std::log10(*scale))) / 3;
+    (binary ? two : ten) = thousands * (binary ? 10 : 3);
+    text.remove_suffix(1);
+  } else if (binary) {
+    return std::nullopt;
+  }
+  const std::string plain = without_separators(text);
+  const std::size_t exponent = std::min(plain.find_first_of("eE"), plain.size());
+  if (exponent < plain.size()) {
+    int power = 0;
+    const char* begin = plain.data() + exponent + 1;
+    if (*begin == '+') ++begin;
+    const auto [end, error] = std::from_chars(begin, plain.data() + plain.size(), power);
+    if (error != std::errc() || end != plain.data() + plain.size() || std::abs(power) > 99)
+      return std::nullopt;
+    ten += power;
+  }
+  const std::size_t point = std::min(plain.find('.'), exponent);
+  std::string digits = plain.substr(0, point);
+  if (point < exponent) digits += plain.substr(point + 1, exponent - point - 1);
+  if (point == 0 || point + 1 == exponent || !std::ranges::all_of(digits, digit)) return std::nullopt;
+  ten -= static_cast<int>(digits.size() - point);
+  while (digits.size() > 1 && digits.back() == '0') digits.pop_back(), ++ten;
+  __extension__ using Wide = unsigned __int128;
+  Wide value = 0;
+  constexpr Wide most = Wide{1} << 63;
+  for (const char c : digits) {
+    value = value * 10 + static_cast<unsigned>(c - '0');
+    if (value > most) return std::nullopt;
+  }
+  value <<= two;  // at most 2^103
+  for (; ten < 0 && value > 0; ++ten) {
+    if (value % 10 != 0) return std::nullopt;
+    value /= 10;
+  }
+  for (; ten > 0 && value > 0; --ten)
+    if ((value *= 10) > most) return std::nullopt;
+  if (value > most || (value == most && !negative)) return std::nullopt;
+  return negative ? static_cast<std::int64_t>(-value) : static_cast<std::int64_t>(value);
 }
 
 std::optional<double> fraction(std::string_view text) {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
+#include "spec/text/amount.hpp"
+#include "spec/text/faults.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -83,7 +86,18 @@ const T& Item::get(const char* expected) const {
 }
 
 bool Item::boolean() const { return get<bool>("true or false"); }
+std::optional<std::int64_t> Item::whole() const {
+  if (const auto* number = std::get_if<std::int64_t>(&node_->content)) return *number;
+  if (tree_->source().format != Format::toml) return std::nullopt;
+  if (const auto* text = std::get_if<std::string>(&node_->content)) return whole_number(*text);
+  constexpr double exact = 0x1p53;  // above it a double may have been another number in the text
+  const auto* real = std::get_if<double>(&node_->content);
+  if (!real || std::abs(*real) > exact || *real != std::trunc(*real)) return std::nullopt;
+  return static_cast<std::int64_t>(*real);
+}
+
 std::int64_t Item::integer() const {
+  if (const auto number = whole()) return *number;
   return get<std::int64_t>(is(Kind::integer) ? "at most 9223372036854775807" : "an integer");
 }
 const std::string& Item::text() const { return get<std::string>("a text"); }
@@ -121,17 +135,22 @@ Item Item::at(std::string_view key, std::string_view advice) const {
 }
 
 void Item::allow_only(const std::vector<std::string>& known) const {
+  Faults faults;
   for (const Entry& entry : object()) {
+    if (faults.full()) break;
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
     const std::string within = path();
     const auto match = nearest(std::string_view(entry.key).substr(0, 80), known);
     std::string all;
     for (const std::string& each : known) all += (all.empty() ? "" : ", ") + each;
-    tree_->source().refuse(
-        entry.position,
-        "unknown key " + quote(joined(within, entry.key)) +
-            (match ? "; did you mean " + quote(joined(within, *match)) + "?" : "; known keys: " + all));
+    faults.gather([&] {
+      tree_->source().refuse(
+          entry.position,
+          "unknown key " + quote(joined(within, entry.key)) +
+              (match ? "; did you mean " + quote(joined(within, *match)) + "?" : "; known keys: " + all));
+    });
   }
+  faults.refuse();
 }
 
 std::string Item::path() const {

@@ -77,8 +77,11 @@ class Item {
   bool is(Kind kind) const { return this->kind() == kind; }
 
   bool boolean() const;
-  std::int64_t integer() const;  ///< errors: also an integer above 2^63 - 1
-  double real() const;           ///< an integer is a real number too
+  std::int64_t integer() const;  ///< as whole; errors: also an integer above 2^63 - 1
+  /// The value as a whole number; in TOML also a real one or a text that is one, 1e9 or "64k" (whole_number).
+  /// Nothing for any other value.
+  std::optional<std::int64_t> whole() const;
+  double real() const;  ///< an integer is a real number too
   const std::string& text() const;
 
   /// Of a list or an object. Errors: it is neither.
@@ -92,7 +95,7 @@ class Item {
   std::optional<Item> find(std::string_view key) const;
   /// The member `key`. Errors: it is missing; the message ends with `advice`.
   Item at(std::string_view key, std::string_view advice = "add it") const;
-  /// Errors: no object; a member that is not among `known`, at the position of its key, with the nearest
+  /// Errors: no object; members that are not among `known`, each at the position of its key, with the nearest
   /// known one.
   void allow_only(const std::vector<std::string>& known) const;
 

@@ -52,6 +52,22 @@ std::string message_line(std::string_view text) {
   return out;
 }
 
+std::string message_lines(const std::vector<std::string>& lines) {
+  std::string out;
+  for (std::size_t i = 0; i < lines.size(); ++i) out += (i > 0 ? "\n" : "") + message_line(lines[i]);
+  return out;
+}
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines(1);
+  for (const char each : text)
+    if (each == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += each;
+  return lines;
+}
+
 std::string quote(std::string_view text) {
   constexpr std::size_t longest = 80;
   std::size_t end = 0;  // behind the last character that is shown whole
@@ -68,8 +84,7 @@ std::string shell_word(std::string_view text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
   if (!text.empty() && text.find_first_not_of(harmless) == std::string_view::npos) return std::string(text);
   std::string out = "'";
-  for (const char each : printable(text))
-    out += each == '\'' ? std::string("'\\''") : std::string(1, each);
+  for (const char each : printable(text)) out += each == '\'' ? std::string("'\\''") : std::string(1, each);
   return out + "'";
 }
 

@@ -1,5 +1,7 @@
 #include "spec/text/utf8.hpp"
 
+#include <algorithm>
+
 namespace assay::spec {
 namespace {
 
@@ -7,6 +9,13 @@ bool between(std::string_view text, std::size_t at, unsigned low, unsigned high)
   if (at >= text.size()) return false;
   const auto byte = static_cast<unsigned char>(text[at]);
   return byte >= low && byte <= high;
+}
+
+/// Bytes of a character by its first; 0: it begins none.
+std::size_t length_by(unsigned char first) {
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
 }
 
 }  // namespace
@@ -27,6 +36,27 @@ std::size_t utf8_length(std::string_view text) {
                                                                                                        : 0;
   }
   return 0;
+}
+
+std::size_t ill_formed_length(std::string_view text) {
+  // Whether the bytes so far begin a character: some bytes behind them make it whole.
+  const auto begins = [&](std::size_t count) {
+    std::string whole(text.substr(0, count));
+    const std::size_t length = length_by(static_cast<unsigned char>(whole[0]));
+    if (length <= count) return false;
+    whole.resize(length, '\xBF');
+    if (utf8_length(whole) > 0) return true;
+    std::fill(whole.begin() + static_cast<std::ptrdiff_t>(count), whole.end(), '\x80');
+    return utf8_length(whole) > 0;
+  };
+  std::size_t count = 1;
+  while (count < text.size() && begins(count + 1)) ++count;
+  return count;
+}
+
+bool begins_character(std::string_view text) {
+  return !text.empty() && utf8_length(text) == 0 && ill_formed_length(text) == text.size() &&
+         length_by(static_cast<unsigned char>(text[0])) > text.size();
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -71,24 +71,99 @@ class WeightsProgram : public testing::Test {
   }
   std::string at(const std::string& name) const { return (scratch.path() / name).string(); }
   Outcome train(const std::string& name, const std::string& more) const {
-    return shell(tests::assay_path() +
-                     " train compute.device=cpu compute.threads=1 batch.sequences=4 batch.sequence_length=6 "
-                     "train.steps=3 schedule.warmup_steps=1 schedule.decay_steps=1 data.dtype=uint16 "
-                     "data.paths=" +
-                     at("tokens.bin") + " run.directory=" + at(name) + " " + more,
-                 120);
+    return shell(
+        tests::assay_path() +
+            " train compute.device=cpu compute.threads=1 batch.sequences=4 batch.sequence_length=6 "
+            "train.steps=3 optimizer.learning_rate=3e-3 schedule.warmup_steps=1 schedule.decay_steps=1 "
+            "data.dtype=uint16 "
+            "data.paths=" +
+            at("tokens.bin") + " run.directory=" + at(name) + " " + more,
+        120);
   }
 
   tests::Scratch scratch;
 };
 
+/// What transformers ignores is no reason to refuse: it is listed once, and the model is the same.
+TEST_F(WeightsProgram, KeysThatTransformersDoesNotKnowAreListedOnce) {
+  fs::copy(weight_folder("llama_square"), at("hf"));
+  const auto with = [&](const std::string& more) {
+    std::ifstream file(weight_folder("llama_square") + "/config.json");
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text.insert(text.find('{') + 1, more);
+    std::ofstream(at("hf/config.json")) << text;
+  };
+  const Outcome plain = train("plain", "model.weights=" + at("hf"));
+  ASSERT_EQ(plain.code, 0) << plain.messages;
+  with(
+      "\"is_llama_config\": true, \"transformers.js_config\": {\"dtype\": \"q4\"}, "
+      "\"_attn_implementation_autoset\": true, \"neftune_noise_alpha\": 5.0,");
+  const Outcome trained = train("run", "model.weights=" + at("hf"));
+  ASSERT_EQ(trained.code, 0) << trained.messages;
+  EXPECT_NE(
+      trained.messages.find(
+          "config.json, without effect on training: is_llama_config = true (no option of a \"llama\" in "
+          "transformers), transformers.js_config = an object (no option of a \"llama\" in transformers), "
+          "_attn_implementation_autoset = true (no option of a \"llama\" in transformers), "
+          "neftune_noise_alpha = 5.0 (no option of a \"llama\" in transformers) [model_options]\n"),
+      std::string::npos)
+      << trained.messages;
+  EXPECT_EQ(trained.messages.find("neftune"), trained.messages.rfind("neftune"));
+  const auto loss = [&](const std::string& name) {
+    return spec::record::assemble(spec::record::read_events(at(name))).steps.back().loss;
+  };
+  EXPECT_EQ(loss("run"), loss("plain"));
+  with("\"attention_chunk_size\": 8, \"is_causal\": false, ");
+  const Outcome refused = train("other", "model.weights=" + at("hf"));
+  EXPECT_EQ(refused.code, 2) << refused.messages;
+  for (const char* word : {"\"attention_chunk_size\" = 8 of a \"llama\" changes what is computed",
+                           "it passes as null\n", "\"is_causal\" = false", "it passes as true\n"})
+    EXPECT_NE(refused.messages.find(word), std::string::npos) << word << "\n" << refused.messages;
+}
+
+/// num_nextn_predict_layers = 1 without such weights is what transformers 5 writes.
+TEST_F(WeightsProgram, ADeepSeekTrainsWithoutTheBlockThatItsFolderDoesNotHold) {
+  fs::copy(weight_folder("deepseek_v3"), at("hf"));
+  const auto edit = [&](const std::string& from, const std::string& to) {
+    std::ifstream file(at("hf/config.json"));
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    text.replace(text.find(from), from.size(), to);
+    file.close();
+    std::ofstream(at("hf/config.json")) << text;
+  };
+  edit("\"num_nextn_predict_layers\": 0", "\"num_nextn_predict_layers\": 1");
+  for (const char* word : {"model.weights=", "model.name="}) {
+    const Outcome trained = train(std::string("run-") + word[6], word + at("hf"));
+    ASSERT_EQ(trained.code, 0) << trained.messages;
+    EXPECT_NE(
+        trained.messages.find("num_nextn_predict_layers = 1 (the model is trained without that block of "
+                              "multi-token prediction, as transformers builds it)"),
+        std::string::npos)
+        << trained.messages;
+  }
+  EXPECT_NE(assay({"checkpoint", "show", at("hf")})
+                .output.find("num_nextn_predict_layers = 1 (the model is trained"),
+            std::string::npos);
+  // A folder that holds the block behind the model's last: here one of its two layers.
+  edit("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+  const Outcome refused = train("refused", "model.weights=" + at("hf"));
+  EXPECT_EQ(refused.code, 65) << refused.messages;
+  EXPECT_NE(
+      refused.messages.find("model.layers.1 is a block of multi-token prediction, which is not trained: "
+                            "transformers' save_pretrained writes the folder without it"),
+      std::string::npos)
+      << refused.messages;
+}
+
 TEST_F(WeightsProgram, TrainsFromWeightsAndResumesWithoutTheirFolder) {
   fs::copy(weight_folder("qwen3"), at("hf"));
   const Outcome trained = train("run", "model.weights=" + at("hf"));
   ASSERT_EQ(trained.code, 0) << trained.messages;
-  for (const char* word : {"weights from ", "BF16", "that of trained weights: below log V = 2.6391",
-                           "[model_options]", "use_cache"})
+  for (const char* word :
+       {"weights from ", "BF16", "that of trained weights: below log V = 2.6391", "weights from "})
     EXPECT_NE(trained.messages.find(word), std::string::npos) << word << "\n" << trained.messages;
+  // use_cache and pretraining_tp are without consequence, and nothing else is left over.
+  EXPECT_EQ(trained.messages.find("[model_options]"), std::string::npos) << trained.messages;
   const auto run = spec::record::assemble(spec::record::read_events(at("run")));
   ASSERT_TRUE(run.weights);
   EXPECT_EQ(run.weights->path, at("hf"));
@@ -143,9 +218,9 @@ TEST_F(WeightsProgram, RefusesBeforeAnythingIsWritten) {
   const Outcome missing = train("run", "model.weights=" + at("hf"));
   expect_refused(missing, ExitCode::bad_data, "model-00002-of-00004.safetensors");
   expect_refused(train("run", "model.name=tiny-llama model.weights=" + weight_folder("qwen3")),
-                 ExitCode::bad_data, "weight_files_c2");
+                 ExitCode::bad_data, "of the model missing: ");
   expect_refused(train("run", "model.init_std=0.1 model.weights=" + weight_folder("qwen3")), ExitCode::usage,
-                 "config_c6: model.init_std = 0.1 has no effect here");
+                 "error: model.init_std = 0.1 has no effect here");
   EXPECT_FALSE(fs::exists(at("run")));
 }
 

@@ -100,6 +100,12 @@ TEST_F(Generate, ARunOfTheDemoGoesOnWithItsGrammar) {
   EXPECT_NE(json.output.find("{\"prompt_ids\": [10, 98], \"ids\": ["), std::string::npos) << json.output;
   EXPECT_NE(json.output.find("\"prompt\": \"b\", \"text\": \""), std::string::npos) << json.output;
   EXPECT_EQ(assay({"generate", run, "--device", "cpu"}).code, 0) << "a sentence of the grammar";
+  const std::string generate = tests::assay_path() + " generate " + run + " --tokens 9 --device cpu ";
+  EXPECT_EQ(shell("printf 'a dog\\n' | " + generate + "--prompt -").output, done.output);
+  // A control character, which once stood between prompts, is a part of one.
+  const Outcome control = shell(generate + "--json --prompt \"$(printf 'a\\036b')\"");
+  EXPECT_NE(control.output.find("{\"prompt_ids\": [10, 97, 30, 98], "), std::string::npos) << control.output;
+  EXPECT_EQ(std::ranges::count(control.output, '{'), 2) << "one text: " << control.output;
   // A byte of the weights is another one: found, not generated from.
   for (const auto& entry : fs::recursive_directory_iterator(run + "/checkpoints/step_00000002"))
     if (entry.path().extension() == ".safetensors") {
@@ -131,6 +137,7 @@ TEST_F(Generate, RefusesInOneLine) {
                  "--temperature \"-1\" must be a number from 0 to 100");
   expect_refused(assay({"generate", folder, "--ids", "1", "--top-p", "0"}), ExitCode::usage,
                  "--top-p \"0\" must be a number from above 0 to 1");
+  expect_refused(assay({"generate", folder, "--prompt", "-", "--prompt=-"}), ExitCode::usage, "is read once");
   expect_refused(assay({"generate", folder, "--ids", "1", "--tokns", "4"}), ExitCode::usage, "did you mean");
 }
 

@@ -26,6 +26,7 @@
 #include "spec/model/model_spec.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/write.hpp"
+#include "spec/text/faults.hpp"
 #include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/toml.hpp"
@@ -47,6 +48,13 @@ template <class Read>
 void guarded(Read&& read) {
   try {
     read();
+  } catch (const spec::ManyFaults& several) {
+    for (const std::string& each : several.messages()) {
+      promise(each.find('\n') == std::string::npos, "each mistake is one line");
+      promise(!each.empty() && each.size() < 4000, "each mistake is short");
+    }
+    promise(std::ranges::count(std::string_view(several.what()), '\n') <= 21,
+            "mistakes are few enough to read");
   } catch (const UserError& error) {
     const std::string_view what = error.what();
     promise(what.find('\n') == std::string_view::npos, "an error is one line");

@@ -5,9 +5,11 @@
 #include "impl/cli/launch_ranks.hpp"
 #include "impl/cli/program.hpp"
 #include "impl/cli/verb.hpp"
+#include "impl/data/data_files.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/model/trainable.hpp"
 #include "spec/text/nearest.hpp"
 #include "spec/text/quote.hpp"
@@ -75,6 +77,7 @@ BenchPlan bench_plan(const Arguments& arguments) {
     refuse_options(arguments, {"ranks"}, plan.what, who_takes_ranks);
     const auto [recipe, settings] = recipe_and_settings(rest);
     plan.config = spec::load(recipe, settings);
+    data::name_data_files(*plan.config);
     if (plan.config->tensor_ranks > 1)
       throw UserError(ExitCode::usage,
                       "parallel.tensor = " + std::to_string(plan.config->tensor_ranks) +
@@ -91,7 +94,8 @@ BenchPlan bench_plan(const Arguments& arguments) {
                           ": `assay bench step` measures one rank: add parallel.expert=1, or measure all "
                           "ranks together by `assay bench scaling`");
     plan.run_folder = arguments.value("run", "");
-    spec::check(*plan.config, spec::find_model(plan.config->model, plan.config->sequence_length));
+    spec::check(*plan.config,
+                spec::find_model_to_train(plan.config->model, plan.config->sequence_length).model);
     return plan;
   }
   refuse_options(arguments, {"run"}, plan.what, "only a step goes into a run's report");
@@ -131,9 +135,8 @@ int bench(const Arguments& arguments, Streams streams) {
     throw UserError(ExitCode::io,
                     plan.run_folder + ": no folder; --run takes the folder of a run that exists");
   std::vector<std::string> words = {find_trainer(), "--bench"};
-  for (const auto& [name, value] : arguments.options)
-    if (name != "ranks")  // the launcher's
-      words.push_back("--" + name + (value.empty() ? "" : "=" + value));
+  for (const std::string& word : arguments.words())
+    if (!word.starts_with("--ranks=")) words.push_back(word);  // the launcher's
   words.push_back("--");
   words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
   if (plan.ranks > 1) return launch_ranks({.here = plan.ranks, .all = plan.ranks}, words);

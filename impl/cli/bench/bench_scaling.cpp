@@ -14,10 +14,12 @@
 #include "impl/report/write_report.hpp"
 #include "spec/config/check.hpp"
 #include "spec/config/division.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/record/read.hpp"
+#include "spec/text/amount.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -73,7 +75,7 @@ std::vector<std::string> settings_of(const Study& study, const Part& part) {
 void check(const Study& study) {
   for (const std::int64_t ranks : study.ranks) {
     const spec::RunConfig config = spec::load(study.recipe, settings_of(study, {ranks}));
-    const spec::ModelSpec model = spec::find_model(config.model, config.sequence_length);
+    const spec::ModelSpec model = spec::find_model_to_train(config.model, config.sequence_length).model;
     spec::check(config, model);
     spec::divide(config, model, {.all = ranks, .per_host = ranks});
     if (fs::exists(folder_of(study, {ranks}) / "run.jsonl"))
@@ -175,16 +177,24 @@ struct Borrowed {
   fs::path folder;
 };
 
+/// In which a run computed: compute.dtype=auto was settled there.
+Dtype dtype_of(const spec::record::Run& run) {
+  spec::RunConfig config;
+  for (const auto& [name, value] : run.start.settings)
+    if (name == "compute.dtype") spec::find_key(name)->set(config, value);
+  return config.dtype;
+}
+
 }  // namespace
 
 std::vector<std::int64_t> ranks_list(const std::string& text) {
   std::set<std::int64_t> ranks;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    const bool digits = !word.empty() && word.size() < 7 && word.find_first_not_of("0123456789") == word.npos;
-    if (!digits || std::stoll(word) < 1)
+    const auto number = spec::whole_number(word);
+    if (!number || *number < 1 || *number > 1'000'000)
       throw UserError(ExitCode::usage, "--ranks " + spec::quote(text) + ": numbers of ranks, as in 1,2,4");
-    ranks.insert(std::stoll(word));
+    ranks.insert(*number);
   }
   if (ranks.empty()) throw UserError(ExitCode::usage, "--ranks is empty: give numbers of ranks, as in 1,2,4");
   return {ranks.begin(), ranks.end()};
@@ -210,7 +220,7 @@ int bench_scaling(const Arguments& arguments, Streams streams) {
   if (study.strong) {
     const auto tokens = static_cast<double>(runs.front().steps.front().valid_tokens);
     found.differences = spec::metrics::step_differences(runs);
-    found.most = spec::metrics::most_differences(spec::load(study.recipe, study.settings).dtype, tokens);
+    found.most = spec::metrics::most_differences(dtype_of(runs.front()), tokens);
     found.agree = spec::metrics::agree(found.differences, found.most);
   }
   if (keeps) {

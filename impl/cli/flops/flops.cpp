@@ -30,12 +30,11 @@ std::optional<std::int64_t> integer_of(const Arguments& arguments, const std::st
                                        std::int64_t limit) {
   if (!arguments.has(name)) return std::nullopt;
   const std::string text = arguments.value(name, "");
-  const auto value = spec::amount(text);
-  if (!value || *value < 1 || *value > static_cast<double>(limit) ||
-      static_cast<double>(static_cast<std::int64_t>(*value)) != *value)
+  const auto value = spec::whole_number(text);
+  if (!value || *value < 1 || *value > limit)
     refuse_options("--" + name + " must be an integer from 1 to " + std::to_string(limit) + ", not " +
                    spec::quote(text));
-  return static_cast<std::int64_t>(*value);
+  return value;
 }
 
 std::optional<double> mfu_of(const Arguments& arguments) {
@@ -78,9 +77,6 @@ FlopsRequest request_of(const Arguments& arguments) {
     refuse_options("`assay flops` takes one MODEL, as in `assay flops llama3-8b`");
   check_together(arguments);
   FlopsRequest request;
-  // A thousand tokens are 1,000 of a budget, and 1,024 of a sequence.
-  if (const std::string unit = unit_of_count("seq", arguments.value("seq", "")); !unit.empty())
-    refuse_options(unit);
   const std::optional<std::int64_t> length = integer_of(arguments, "seq", longest_sequence);
   request.model = spec::find_model(arguments.positional[0], length);
   request.sequence_length = length.value_or(request.model.context);
@@ -93,14 +89,26 @@ FlopsRequest request_of(const Arguments& arguments) {
     refuse_options("--tokens must be a whole number of tokens, such as 4096 or 1.5T, not " +
                    spec::quote(arguments.value("tokens", "")));
   request.tokens_per_step = integer_of(arguments, "tokens-per-step", std::int64_t{1} << 50);
-  if (arguments.has("hardware")) request.gpu = &spec::named_gpu(arguments.value("hardware", ""));
   return request;
+}
+
+/// Of several that share a name the usual one, and says so.
+const spec::Gpu& gpu_of(const std::string& name, std::ostream& err) {
+  const spec::GpuMatch match = spec::find_gpu(name);
+  if (match.candidates.size() < 2) return spec::named_gpu(name);
+  const spec::Gpu& usual = spec::usual_gpu(match);
+  std::string others;
+  for (const spec::Gpu* gpu : match.candidates)
+    if (gpu != &usual) others += (others.empty() ? "" : ", ") + gpu->id;
+  err << "assay: note: " << name << " is taken for " << usual.id << "; it may also be " << others << "\n";
+  return usual;
 }
 
 }  // namespace
 
 int flops(const Arguments& arguments, Streams streams) {
-  const FlopsRequest request = request_of(arguments);
+  FlopsRequest request = request_of(arguments);
+  if (arguments.has("hardware")) request.gpu = &gpu_of(arguments.value("hardware", ""), streams.err);
   const FlopsReport report = flops_report(request);
   if (const spec::ModelSpec& model = request.model;
       model.positions == spec::Positions::learned && request.sequence_length > model.context)
@@ -109,7 +117,7 @@ int flops(const Arguments& arguments, Streams streams) {
   if (arguments.has("json"))
     print_json(report, streams.out);
   else
-    print_table(report, streams.out);
+    print_table(report, arguments.has("all"), streams.out);
   return 0;
 }
 

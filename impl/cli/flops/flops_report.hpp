@@ -60,7 +60,9 @@ struct FlopsReport {
 /// Errors: UserError(usage): no peak of this GPU in this precision; an exact MFU above 100 %.
 FlopsReport flops_report(const FlopsRequest& request);
 
-void print_table(const FlopsReport& report, std::ostream& out);  ///< at most 100 columns
-void print_json(const FlopsReport& report, std::ostream& out);   ///< one object; counts are decimal strings
+/// At most 100 columns: what it comes to, then parameters and FLOPs by component. `all`: also every
+/// convention beside exact, its formula and its source.
+void print_table(const FlopsReport& report, bool all, std::ostream& out);
+void print_json(const FlopsReport& report, std::ostream& out);  ///< one object; counts are decimal strings
 
 }  // namespace assay::impl::cli

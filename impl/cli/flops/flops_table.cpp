@@ -42,10 +42,7 @@ void print_components(const FlopsReport& report, std::ostream& out) {
     parameters += line.parameters;
   }
   row("total", spec::grouped(parameters), spec::grouped(forward), spec::grouped(backward), "100.0 %");
-  out << "\n"
-      << spec::grouped(report.flops.per_token()) << " FLOPs per token, "
-      << spec::grouped(report.flops.per_sequence()) << " per sequence, forward and backward\n"
-      << "exact: GEMMs only, a multiply-add is 2, causal pairs counted once, no recompute\n";
+  out << "exact: GEMMs only, a multiply-add is 2, causal pairs counted once, no recompute\n";
   if (report.request.model.window > 0)
     out << "       of those pairs only the ones inside the window; each number is rounded to a whole FLOP\n";
   if (report.multi_token_flops)
@@ -74,24 +71,39 @@ std::string facts_of(const spec::Gpu& gpu) {
   return out;
 }
 
+/// The utilisation of a convention, "-" where it does not apply.
+std::string share_by(const FlopsReport& report, spec::Convention convention) {
+  const auto line = std::ranges::find(report.conventions, convention,
+                                      [](const ConventionLine& each) { return each.facts->convention; });
+  return line == report.conventions.end() || !line->dense ? "-" : spec::percent(*line->dense);
+}
+
 void print_rate(const FlopsReport& report, std::ostream& out) {
   const FlopsRequest& request = report.request;
   if (request.gpu) {
-    out << "\n"
-        << request.gpus << " x " << request.gpu->name << ", " << spec::to_string(request.precision) << ": "
+    out << request.gpus << " x " << request.gpu->name << ", " << spec::to_string(request.precision) << ": "
         << spec::fixed(report.peak->dense / 1e12, 1) << " TFLOP/s dense";
     if (report.peak->sparse)
       out << ", " << spec::fixed(*report.peak->sparse / 1e12, 1) << " with 2:4 sparsity";
-    out << "\n  " << report.peak->source.document << ", " << report.peak->source.date << "\n";
-    if (report.peak->dense_is_derived) out << "  (it prints the sparse rate alone; dense is half of it)\n";
-    out << "  " << facts_of(*request.gpu) << "\n";
-    if (const auto& power = request.gpu->power; power && !power->scope.empty())
-      out << "  (that power is of the " << power->scope << ")\n";
+    out << "\n";
   }
   if (report.rate)
-    out << (request.gpu ? "" : "\n") << spec::grouped(std::llround(*report.rate)) << " tokens/s of all GPUs, "
+    out << spec::grouped(std::llround(*report.rate)) << " tokens/s of all GPUs, "
         << spec::grouped(std::llround(*report.rate / static_cast<double>(request.gpus))) << " each"
         << (request.mfu ? ", from " + spec::percent(*request.mfu) + " MFU (exact, dense)" : "") << "\n";
+  if (report.rate && report.peak && !request.mfu)
+    out << "MFU " << share_by(report, spec::Convention::exact) << " exact, "
+        << share_by(report, spec::Convention::palm_total) << " palm_total, against the dense peak\n";
+}
+
+/// Where the peak stands, and what else documents state.
+void print_gpu(const FlopsReport& report, std::ostream& out) {
+  const spec::Gpu& gpu = *report.request.gpu;
+  out << "\n"
+      << gpu.name << "\n  " << report.peak->source.document << ", " << report.peak->source.date << "\n";
+  if (report.peak->dense_is_derived) out << "  (it prints the sparse rate alone; dense is half of it)\n";
+  out << "  " << facts_of(gpu) << "\n";
+  if (gpu.power && !gpu.power->scope.empty()) out << "  (that power is of the " << gpu.power->scope << ")\n";
 }
 
 void print_conventions(const FlopsReport& report, std::ostream& out) {
@@ -127,7 +139,7 @@ void print_formulas(const FlopsReport& report, std::ostream& out) {
 void print_budget(const FlopsReport& report, std::ostream& out) {
   const spec::metrics::Budget& budget = *report.budget;
   const FlopsRequest& request = report.request;
-  out << "\nbudget of " << spec::grouped(std::llround(budget.tokens)) << " tokens\n"
+  out << "budget of " << spec::grouped(std::llround(budget.tokens)) << " tokens\n"
       << "  compute      " << spec::scientific(budget.flops, 3) << " FLOP (exact)\n";
   if (budget.iterations)
     out << "  iterations   " << spec::grouped(*budget.iterations) << " of "
@@ -148,12 +160,16 @@ void print_budget(const FlopsReport& report, std::ostream& out) {
 
 }  // namespace
 
-void print_table(const FlopsReport& report, std::ostream& out) {
+void print_table(const FlopsReport& report, bool all, std::ostream& out) {
   const FlopsRequest& request = report.request;
   out << request.model.name << ": " << spec::grouped(report.parameters.total) << " parameters";
   if (report.parameters.active != report.parameters.total)
     out << ",\n" << spec::grouped(report.parameters.active) << " active per token";
-  out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n";
+  out << ", sequences of " << spec::grouped(request.sequence_length) << " tokens\n"
+      << spec::grouped(report.flops.per_token()) << " FLOPs per token, "
+      << spec::grouped(report.flops.per_sequence()) << " per sequence, forward and backward\n";
+  print_rate(report, out);
+  if (report.budget) print_budget(report, out);
   if (request.model.window > 0)
     out << "window: a token sees the last " << spec::grouped(request.model.window)
         << " tokens, itself among them\n";
@@ -163,10 +179,14 @@ void print_table(const FlopsReport& report, std::ostream& out) {
         << spec::fixed(report.parameters.total.to_double() / *nominal, 2) << " times that\n";
   out << "\n";
   print_components(report, out);
-  print_rate(report, out);
-  print_conventions(report, out);
-  if (report.budget) print_budget(report, out);
-  print_formulas(report, out);
+  if (request.gpu) print_gpu(report, out);
+  if (all) {
+    print_conventions(report, out);
+    print_formulas(report, out);
+  } else {
+    out << "\n--all adds what " << report.conventions.size() - 1
+        << " other conventions count, their formulas and sources\n";
+  }
 }
 
 }  // namespace assay::impl::cli

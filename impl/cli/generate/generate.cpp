@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -8,9 +9,6 @@
 
 namespace assay::impl::cli {
 namespace {
-
-/// Between the values of an option that is given several times.
-constexpr char between_prompts = '\x1e';
 
 std::vector<std::string> parts(const std::string& text, char between) {
   std::vector<std::string> out;
@@ -65,10 +63,10 @@ GeneratePlan generate_plan(const Arguments& arguments) {
                                          "Face weights");
   if (arguments.has("prompt") && arguments.has("ids"))
     throw UserError(ExitCode::usage, "--prompt and --ids: prompts are texts or ids, not both");
-  if (arguments.has("prompt")) plan.prompts = parts(arguments.value("prompt", ""), between_prompts);
-  if (arguments.has("ids"))
-    for (const std::string& list : parts(arguments.value("ids", ""), between_prompts))
-      plan.ids.push_back(ids_in(list));
+  plan.prompts = arguments.values("prompt");
+  if (std::ranges::count(plan.prompts, "-") > 1)
+    throw UserError(ExitCode::usage, "--prompt - is given twice, and standard input is read once");
+  for (const std::string& list : arguments.values("ids")) plan.ids.push_back(ids_in(list));
   if (arguments.has("tokens")) plan.most = arguments.positive("tokens", 1);
   constexpr double smallest = 1e-6, hottest = 100;
   plan.temperature = number(arguments, "temperature", 0, hottest);
@@ -84,8 +82,7 @@ GeneratePlan generate_plan(const Arguments& arguments) {
 int generate(const Arguments& arguments, Streams) {
   generate_plan(arguments);  // judged here, at once
   std::vector<std::string> words = {find_trainer(), "--generate"};
-  for (const auto& [name, value] : arguments.options)
-    words.push_back("--" + name + (name == "json" ? "" : "=" + value));
+  for (const std::string& word : arguments.words()) words.push_back(word);
   words.push_back("--");
   words.insert(words.end(), arguments.positional.begin(), arguments.positional.end());
   become(words, thread_environment());

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iostream>
+#include <optional>
 
 #include "impl/cli/verb.hpp"
 #include "impl/generate/generate.hpp"
@@ -30,9 +32,24 @@ std::string joined(const Ids& ids, const char* between) {
   return out;
 }
 
+/// Standard input to its end, without the line end there.
+std::string standard_input() {
+  constexpr std::size_t most = 16 << 20;  // [B]
+  std::string text(most + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  if (text.size() > most) throw UserError(ExitCode::usage, "--prompt -: standard input is above 16 MiB");
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
 /// The prompts as the user gave them; of a run of the grammar an empty one where there are none. None: ids.
 std::vector<std::string> texts_of(const GeneratePlan& asked, bool of_grammar) {
-  if (!asked.prompts.empty() || !asked.ids.empty()) return asked.prompts;
+  std::vector<std::string> texts = asked.prompts;
+  for (std::string& text : texts)
+    if (text == "-") text = standard_input();
+  if (!texts.empty() || !asked.ids.empty()) return texts;
   if (!of_grammar) throw UserError(ExitCode::usage, "no prompt; give --prompt \"...\", or --ids 5,17,3");
   return {""};
 }
@@ -73,12 +90,6 @@ std::int64_t new_tokens(const GeneratePlan& asked, const spec::ModelSpec& model,
   return asked.most.value_or(std::min(usual, room));
 }
 
-std::string text_of(const Ids& ids, const generate::TextCodec& codec) {
-  std::string text;
-  for (const std::int64_t id : ids) text += codec.decode(id);
-  return text;
-}
-
 std::string json_of(const generate::Request& request, const std::vector<Ids>& texts,
                     const std::vector<std::string>& shown, const generate::TextCodec* codec,
                     const generate::WeightsPlace& place) {
@@ -91,7 +102,7 @@ std::string json_of(const generate::Request& request, const std::vector<Ids>& te
            "], \"ids\": [" + joined(texts[i], ", ") + "], \"ended\": " + (ended ? "true" : "false");
     if (codec)
       out += ", \"prompt\": " + spec::json_string(shown[i]) +
-             ", \"text\": " + spec::json_string(text_of(texts[i], *codec));
+             ", \"text\": " + spec::json_string(codec->decode(texts[i]));
     out += "}";
   }
   return out + "\n]}\n";
@@ -101,7 +112,7 @@ void print(const std::vector<Ids>& texts, const std::vector<std::string>& shown,
            const generate::TextCodec* codec, Streams streams) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (i > 0 && codec) streams.out << "---\n";
-    const std::string text = codec ? shown[i] + text_of(texts[i], *codec) : joined(texts[i], " ");
+    const std::string text = codec ? shown[i] + codec->decode(texts[i]) : joined(texts[i], " ");
     streams.out << text << (text.ends_with('\n') ? "" : "\n");
   }
 }
@@ -129,9 +140,16 @@ int generate_here(const GeneratePlan& asked, const run::DeviceChoice& choice, St
   // One text is shown as it grows.
   const bool grows = codec && request.prompts.size() == 1 && !asked.json;
   generate::Hooks hooks;
+  std::optional<generate::TextDecoder> decoder;
+  char last = '\n';
+  const auto show = [&](const std::string& text) {
+    if (!text.empty()) last = text.back();
+    streams.out << text << std::flush;
+  };
   if (grows) {
-    streams.out << shown[0] << std::flush;
-    hooks.drawn = [&](std::size_t, std::int64_t id) { streams.out << codec->decode(id) << std::flush; };
+    decoder.emplace(*codec);
+    show(shown[0]);
+    hooks.drawn = [&](std::size_t, std::int64_t id) { show(decoder->next(id)); };
   }
   const auto begun = std::chrono::steady_clock::now();
   const std::vector<Ids> texts = generate::generate(model, request, hooks);
@@ -142,7 +160,7 @@ int generate_here(const GeneratePlan& asked, const run::DeviceChoice& choice, St
     streams.out << json_of(request, texts, shown, codec.get(), place);
   else if (!grows)
     print(texts, shown, codec.get(), streams);
-  else if (texts[0].empty() || !codec->decode(texts[0].back()).ends_with('\n'))
+  else if (show(decoder->rest()); last != '\n')
     streams.out << "\n";
   streams.out << std::flush;
   char rate[64];

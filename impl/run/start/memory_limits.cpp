@@ -33,7 +33,7 @@ constexpr double of_free = 0.98;
 std::string shown(double bytes) { return spec::bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
 std::string shown(const Count& bytes) { return shown(bytes.to_double()); }
 
-/// "batch.micro=8 (71.0 GiB)".
+/// "batch.micro=8".
 std::string micro_of(const Way& way) { return "batch.micro=" + std::to_string(way.micro); }
 std::string recompute_of(const Way& way) {
   return "memory.recompute=" + std::string(to_string(way.recompute));

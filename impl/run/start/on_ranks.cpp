@@ -19,6 +19,7 @@
 #include "impl/run/stop_signal.hpp"
 #include "spec/error.hpp"
 #include "spec/failure.hpp"
+#include "spec/text/labels.hpp"
 
 namespace assay::impl::run {
 
@@ -101,12 +102,12 @@ int on_ranks(const std::function<RankSettings()>& settings, const std::function<
     if (!everywhere || communicator->rank() == 0)
       std::cerr << "assay: error: "
                 << (everywhere ? "" : "rank " + std::to_string(communicator->rank()) + ": ")
-                << failure_of(error).text << std::endl;
+                << spec::without_labels(failure_of(error).text) << std::endl;
     if (everywhere) {
       leave(*communicator, watch ? &*watch : nullptr);
       return static_cast<int>(code);
     }
-    if (watch) watch->fail(error.what());
+    if (watch) watch->fail(spec::without_labels(error.what()));
     // The other ranks wait in a collective for this one: end all of them, with the code of the reason.
     communicator->abort(static_cast<int>(code));
     throw;  // not reached

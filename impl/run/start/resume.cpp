@@ -258,6 +258,8 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
     changes.batch = spec::changed_at(spec::global_batch(before), then.step, config.sequences);
     spec::RunConfig ramped = config;
     ramped.ramp = changes.batch->ramp;
+    for (spec::record::ChangedSetting& setting : changes.settings)
+      if (config.tokens > 0 && setting.name == "train.steps") setting.now = spec::steps_of_tokens(ramped);
     const spec::Key& ramp = *spec::find_key("batch.ramp");
     if (ramped.ramp != before.ramp)
       changes.settings.push_back(

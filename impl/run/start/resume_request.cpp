@@ -5,6 +5,7 @@
 
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/newest_whole.hpp"
+#include "impl/data/data_files.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
@@ -78,6 +79,7 @@ Request resume_request(const ResumeWords& words) {
   spec::RunConfig& config = request.config;
   const checkpoint::Manifest manifest = checkpoint::read_manifest(from);
   config = spec::load_dump(manifest.config, from, words.changes, manifest.derived);
+  data::name_data_files(config);
   request.goes_on = true;
   for (const std::string& change : words.changes)
     request.changes.push_back(change.substr(0, change.find('=')));

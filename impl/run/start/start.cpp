@@ -32,7 +32,7 @@ namespace {
 
 /// The model as the settings name it.
 spec::HuggingFaceModel named_model(const spec::RunConfig& config) {
-  spec::HuggingFaceModel found = spec::find_model_with_options(config.model, config.sequence_length);
+  spec::HuggingFaceModel found = spec::find_model_to_train(config.model, config.sequence_length);
   if (config.init_std > 0) found.model.init_std = config.init_std;
   return found;
 }
@@ -126,7 +126,10 @@ Start prepare(const Request& request, const Rank& rank) {
     start.request = request;
     start.resume = resume_point(request);
     if (start.resume) spec::follow(start.request.config, start.resume->settings());
+    const bool settles = start.request.config.dtype_of_machine;
+    start.request.config = spec::with_dtype_of(start.request.config, rank.choice.device.is_cuda());
     start.config = start.request.config;
+    if (settles) spec::check(config);  // what is read of bf16 alone
     spec::HuggingFaceModel found = model_of(start.request, start.resume, start.notes);
     spec::check(config, found.model);
     if (!config.weights.empty() && !start.resume) checkpoint::check_weights(config.weights, found.model);
@@ -145,6 +148,7 @@ Start prepare(const Request& request, const Rank& rank) {
     }
     if (start.resume && start.resume->changes.batch) {
       start.config.ramp = start.resume->changes.batch->ramp;
+      if (start.config.tokens > 0) start.config.steps = spec::steps_of_tokens(start.config);
       start.batch = spec::divide(config, start.model, run_ranks).batch;
     }
     spec::check_stages(start.config, start.model, run_ranks);

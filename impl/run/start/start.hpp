@@ -37,8 +37,8 @@ struct Start {
 
   /// The run that is to be continued has done all its steps, and its end.
   bool complete() const {
-    return resume && (resume->state.step > config.steps ||
-                      (resume->state.step == config.steps && resume->end_is_done));
+    return resume &&
+           (resume->state.step > config.steps || (resume->state.step == config.steps && resume->end_is_done));
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/checkpoint/durable_file.hpp"
+#include "impl/checkpoint/input_file.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
 #include "spec/data/sample_order.hpp"

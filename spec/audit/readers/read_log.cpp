@@ -34,8 +34,8 @@ std::vector<RunRecord> read_shape(Blocks& blocks, const ReadOptions& options, co
 void make_names_printable(RunRecord& run) {
   for (std::string RunRecord::*name :
        {&RunRecord::model, &RunRecord::gpu, &RunRecord::device, &RunRecord::dtype, &RunRecord::linear,
-        &RunRecord::linear_bf16_layers, &RunRecord::linear_experts, &RunRecord::schedule, &RunRecord::parallelism,
-        &RunRecord::weights})
+        &RunRecord::linear_bf16_layers, &RunRecord::linear_experts, &RunRecord::schedule,
+        &RunRecord::parallelism, &RunRecord::weights})
     run.*name = printable(run.*name);
 }
 

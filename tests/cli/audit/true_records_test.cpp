@@ -57,7 +57,8 @@ TEST_F(TrueRecords, HoldWhateverTheRunWas) {
          "[experts]\ncount = 4\nactive = 2\nwidth = 24\n";
   for (const char* capacity : {"0", "1"})
     trained("experts" + std::string(capacity),
-            "data.paths=[] train.steps=4 model.name=" + experts + " experts.capacity=" + capacity);
+            "data.paths=[] train.steps=4 batch.sequence_length=128 optimizer.learning_rate=3e-3 model.name=" +
+                experts + " experts.capacity=" + capacity);
   const std::string mixed = mixed_recipe() + " sample.sentences=0 train.steps=12 checkpoint.every=6 ";
   trained("documents", mixed + "data.end_of_document=5 --ranks 2");
   trained("ramp", mixed + "batch.micro=1 batch.ramp=1:2,2:3");

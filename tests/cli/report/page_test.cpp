@@ -249,6 +249,68 @@ TEST(PageReport, RunsAreComparedAndDifferencesMarked) {
   EXPECT_EQ(count(page({{"a", other}, {"b", other}}), "<tr class=\"differs\">"), 0u);
 }
 
+/// Rendered at 1,280 and 500 pixels, no element is wider than what holds it: columns share the width, and
+/// whatever stands in a cell is broken there.
+TEST(PageReport, TablesOfSeveralRunsShareTheWidth) {
+  auto run = example_run();
+  run.start.settings.emplace_back("train.seed", std::int64_t{1});
+  auto other = run;
+  other.start.settings.back().second = std::int64_t{2};
+  const std::string one = page({{"a", run}}), three = page({{"a", run}, {"b", other}, {"c", run}});
+  EXPECT_EQ(count(one, "<table class=\"compared\">"), 0u);
+  EXPECT_EQ(count(three, "<table class=\"compared\">"), 4u);  // what differs, results, machine, settings
+  EXPECT_NE(three.find("table.compared { table-layout: fixed; }"), std::string::npos);
+  EXPECT_NE(three.find(
+                ".compared td.number, .compared th.number { white-space: normal; overflow-wrap: anywhere; }"),
+            std::string::npos);
+  EXPECT_NE(three.find("<h2>What differs</h2>"), std::string::npos);
+  EXPECT_NE(three.find("<h2>Results</h2>"), std::string::npos);
+}
+
+TEST(PageReport, CardsFillTheirRows) {
+  auto run = example_run();
+  const auto cards = [&] {
+    const std::string html = page({{"a", run}});
+    const std::size_t at = html.find("style=\"--row:");
+    return std::pair(count(html, "<div class=\"tile\">"), html.substr(at + 13, 1));
+  };
+  EXPECT_EQ(cards(), (std::pair<std::size_t, std::string>(5, "5")));
+  run.end->goodput = {.tokens_per_second = 12'800, .seconds = 80, .start_up = 8, .steps = 66, .saves = 6};
+  run.validations.push_back({250, 1, 2, {}, 1, 1, "ff", true, 1});
+  EXPECT_EQ(cards(), (std::pair<std::size_t, std::string>(7, "4")));  // four and three, none by itself
+  for (Step& step : run.steps) step.mfu = 0.5, step.hfu = 0.6;
+  EXPECT_EQ(cards(), (std::pair<std::size_t, std::string>(9, "5")));
+}
+
+TEST(PageReport, ColoursOfOneDrawingAreApart) {
+  auto run = example_run();
+  for (Step& step : run.steps) step.phases.backward = 0.5;
+  const std::string html = page({{"a", run}, {"b", run}});
+  EXPECT_NE(html.find("<span class=\"key c0\"></span>forward</li>"), std::string::npos);
+  EXPECT_NE(html.find("<span class=\"key c1\"></span>backward</li>"), std::string::npos);
+  // A run's validations have its colour, with dots.
+  run.validations.push_back({250, 1, 2, {}, 1, 1, "ff", true, 1});
+  const std::string compared = page({{"a", run}, {"b", run}});
+  EXPECT_NE(compared.find("<span class=\"key c1\"></span>b</li>"), std::string::npos);
+  EXPECT_NE(compared.find("<span class=\"key mark c1\"></span>b, validation</li>"), std::string::npos);
+}
+
+TEST(PageReport, OnACpuItIsSaidWhatThePlanAndThePeakAreOf) {
+  auto run = example_run();
+  run.start.planned_memory_bytes = 20 << 20;
+  const auto said = [&](const std::string& text) {
+    return page({{"a", run}}).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      said("20.0 MiB, the tensors of a step; on a CPU they are not measured apart: the peak is of the whole "
+           "process"));
+  EXPECT_TRUE(said("381 MiB of the process"));
+  EXPECT_TRUE(said("MiB, of the whole process"));
+  run.start.gpus = {{.name = "NVIDIA H200", .uuid = "u", .memory_bytes = 1}};
+  EXPECT_FALSE(said("not measured apart"));
+  EXPECT_FALSE(said("of the process"));
+}
+
 TEST(PageReport, ARunWithoutStepsOrEndStillGivesAPage) {
   const std::string html = page({{"a", assemble({tests::example_start()})}});
   EXPECT_NE(html.find("no end recorded"), std::string::npos);

@@ -53,7 +53,7 @@ TEST_F(WaterfallReport, DrawsEveryBarFromThePeakDownToTheMfu) {
   for (const char* word :
        {"Where the time goes", "From the peak to the achieved MFU", "achieved MFU", "65.0 %",
         "width:80.00%\"></span><span class=\"part c0\" style=\"width:20.00%\"",  // 0.8 to 1: gemms
-        "width:65.00%\"></span><span class=\"part c4\" style=\"width:15.00%\"",  // 0.65 to 0.8: gaps
+        "width:65.00%\"></span><span class=\"part c1\" style=\"width:15.00%\"",  // 0.65 to 0.8: gaps
         "gate_up forward", "80.0 %", "llama-1.36b &lt;b&gt;"})
     EXPECT_NE(html.find(word), std::string::npos) << word << "\n" << html;
   EXPECT_EQ(where_the_time_goes({}), "");

@@ -58,6 +58,9 @@ TEST(WarningsImpl, AFirstLossOfTrainedWeightsAboveThatOfAUniformGuess) {
 
 TEST(WarningsImpl, OptionsWithoutEffectAreOneLine) {
   EXPECT_EQ(options_text({}), std::nullopt);
+  const auto many = options_text(std::vector<std::string>(1000, "x = 1 (a)"));
+  EXPECT_TRUE(many->ends_with("x = 1 (a) and 980 more")) << *many;
+  EXPECT_LT(many->size(), 400u);
   EXPECT_EQ(options_text({"use_cache = true (a)", "ep_size = 1 (b)"}),
             "config.json, without effect on training: use_cache = true (a), ep_size = 1 (b)");
 }

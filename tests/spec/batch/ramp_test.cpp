@@ -48,6 +48,17 @@ RC_GTEST_PROP(RampSpec, AChangeLeavesTheStepsThatAreDoneAndTheStagesToCome, ()) 
     RC_ASSERT(sequences_of(after, step) == sequences);
 }
 
+RC_GTEST_PROP(RampSpec, StepsForSequencesAreTheFewest, ()) {
+  GlobalBatch batch{.sequences = *rc::gen::inRange<std::int64_t>(1, 100)};
+  batch.ramp.resize(*rc::gen::inRange<std::size_t>(0, 4));
+  for (RampStage& stage : batch.ramp)
+    stage = {*rc::gen::inRange<std::int64_t>(1, 100), *rc::gen::inRange<std::int64_t>(1, 20)};
+  const auto wanted = *rc::gen::inRange<std::int64_t>(1, 10'000);
+  const std::int64_t steps = steps_for(batch, wanted);
+  RC_ASSERT(sequences_before(batch, steps) >= wanted);
+  RC_ASSERT(sequences_before(batch, steps - 1) < wanted);
+}
+
 TEST(RampSpec, C1RefusesAPositionThatIsNoNumber) {
   const GlobalBatch batch{.sequences = 1'000'000'000};
   EXPECT_EQ(tests::label_of([&] { sequences_before(batch, 1'000'000'000'000); }), "ramp_c1");

@@ -301,7 +301,7 @@ TEST(ClaimsSpec, FilesThatBreakARuleAreRefusedWithTheirLine) {
   EXPECT_NE(with("expect = \"tokens_per_step(24, 1, 1, 2048)\"", "").find("exactly one of"),
             std::string::npos);
   EXPECT_NE(with("line = 3", "line = 0").find("line must be"), std::string::npos);
-  EXPECT_NE(with("line = 3", "line = \"3\"").find("must be an integer"), std::string::npos);
+  EXPECT_NE(with("line = 3", "line = \"three\"").find("must be an integer"), std::string::npos);
   EXPECT_NE(with("counted = true", "under = \"1 * 2\"").find("come together"), std::string::npos);
   EXPECT_NE(with("counted = true", "weight = 4").find("weight"), std::string::npos);
   EXPECT_NE(with("counted = true", "repeats = \"x\"").find("exactly one of"), std::string::npos);

@@ -164,6 +164,19 @@ TEST(ConfigSpec, C4RefusesAScheduleLongerThanTheRun) {
   EXPECT_EQ(refusal(config), "");
 }
 
+TEST(ConfigSpec, C46RefusesStepsThatAreNotThoseOfTheTokens) {
+  RunConfig config;
+  config.tokens = 250 * 32 * 128;
+  EXPECT_EQ(refusal(config), "");
+  config.tokens += 1;
+  EXPECT_EQ(refusal(config),
+            "config_c46: train.tokens = 1024001 are 251 steps of this batch, and train.steps = 250: leave "
+            "one of the "
+            "two out");
+  config.steps = 251;
+  EXPECT_EQ(refusal(config), "");
+}
+
 TEST(ConfigSpec, C5RefusesResumeWithoutItsPath) {
   RunConfig config;
   config.resume = Resume::path;

@@ -76,6 +76,9 @@ inline spec::RunConfig draw_config() {
   for (spec::RampStage& stage : config.ramp)
     stage = {*inRange<std::int64_t>(1, config.sequences + 1),
              *inRange<std::int64_t>(1, config.steps / std::ssize(config.ramp) + 1)};
+  if (*rc::gen::arbitrary<bool>())
+    config.tokens =
+        config.sequence_length * spec::sequences_before(spec::global_batch(config), config.steps - 1) + 1;
   config.on_non_finite = *rc::gen::element(spec::OnNonFinite::stop, spec::OnNonFinite::skip);
   if (config.on_non_finite == spec::OnNonFinite::skip) config.max_skipped = *inRange<std::int64_t>(1, 1000);
   config.learning_rate = draw_positive(1e300);
@@ -100,7 +103,10 @@ inline spec::RunConfig draw_config() {
   }
   if (config.schedule != spec::ScheduleKind::constant) config.final_lr_ratio = draw_positive(1);
   config.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
-  if (config.dtype == Dtype::bf16) config.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
+  config.dtype_of_machine = *rc::gen::arbitrary<bool>();
+  if (config.dtype_of_machine) config.dtype = Dtype::f32;
+  if (config.dtype_of_machine || config.dtype == Dtype::bf16)
+    config.states = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.linear = *rc::gen::element(spec::quantise::Recipe::none, spec::quantise::Recipe::fp8_tensor,
                                     spec::quantise::Recipe::fp8_block, spec::quantise::Recipe::mxfp8);
   if (config.linear != spec::quantise::Recipe::none) {
@@ -126,7 +132,8 @@ inline spec::RunConfig draw_config() {
     if (config.linear_weights == spec::TwinsMade::step) config.linear_weights = spec::TwinsMade::use;
   if (config.linear == spec::quantise::Recipe::none) config.tensor_ranks = *inRange<std::int64_t>(1, 1 << 20);
   if (config.capacity == 0) config.expert_ranks = *inRange<std::int64_t>(1, 1 << 20);
-  if (config.dtype == Dtype::bf16) config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
+  if (config.dtype_of_machine || config.dtype == Dtype::bf16)
+    config.reduce = *rc::gen::element(Dtype::f32, Dtype::bf16);
   config.check_replicas_every = *inRange<std::int64_t>(0, 1000);
   config.stall_seconds = *inRange<std::int64_t>(30, 100000);
   config.directory = draw_text(false);

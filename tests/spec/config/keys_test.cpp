@@ -29,6 +29,7 @@ Value another(const Key& key, const RunConfig& config) {
     case KeyType::text:
       return std::string("another");
     case KeyType::choice:
+      if (key.name == "compute.dtype") return std::string("bf16");
       for (const std::string& word : key.choices)
         if (Value(word) != now) return word;
   }
@@ -69,29 +70,30 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
   for (const Key& key : keys()) key.set(config, another(key, config));
   const auto& [model, weights, init_std, sequences, ramp, micro, sequence_length, paths, mixture, dtype, end,
                ends, prefetch, samples, eval_paths, eval_share, eval_sequences, eval_every, eval_at_end,
-               steps, rate, beta1, beta2, eps, decay, clip, z_loss, balance, router_z, balance_over,
+               steps, tokens, rate, beta1, beta2, eps, decay, clip, z_loss, balance, router_z, balance_over,
                bias_rate, on_non_finite, max_skipped, capacity, schedule, warmup, decay_steps, shape, ratio,
-               compute, states, linear, linear_layers, linear_experts, linear_weights, device, attention,
-               deterministic, graph, threads, recompute, seed, data_parallel, shard_ranks, tensor, expert,
-               reduce, check_replicas, stall, directory, every, minutes, saved_at_end, keep, keep_best,
-               asynchronous, resume, resume_path, log_every, tensorboard, profile, sentences, stated] =
-      config;
+               compute, of_machine, states, linear, linear_layers, linear_experts, linear_weights, device,
+               attention, deterministic, graph, threads, recompute, seed, data_parallel, shard_ranks, tensor,
+               expert, reduce, check_replicas, stall, directory, every, minutes, saved_at_end, keep,
+               keep_best, asynchronous, resume, resume_path, log_every, tensorboard, profile, sentences,
+               stated] = config;
   const RunConfig defaults;
   const auto& [model0, weights0, init_std0, sequences0, ramp0, micro0, sequence_length0, paths0, mixture0,
                dtype0, end0, ends0, prefetch0, samples0, eval_paths0, eval_share0, eval_sequences0,
-               eval_every0, eval_at_end0, steps0, rate0, beta10, beta20, eps0, decay0, clip0, z_loss0,
-               balance0, router_z0, balance_over0, bias_rate0, on_non_finite0, max_skipped0, capacity0,
-               schedule0, warmup0, decay_steps0, shape0, ratio0, compute0, states0, linear0, linear_layers0,
-               linear_experts0, linear_weights0, device0, attention0, deterministic0, graph0, threads0,
-               recompute0, seed0, data_parallel0, shard_ranks0, tensor0, expert0, reduce0, check_replicas0,
-               stall0, directory0, every0, minutes0, saved_at_end0, keep0, keep_best0, asynchronous0, resume0,
-               resume_path0, log_every0, tensorboard0, profile0, sentences0, stated0] = defaults;
+               eval_every0, eval_at_end0, steps0, tokens0, rate0, beta10, beta20, eps0, decay0, clip0,
+               z_loss0, balance0, router_z0, balance_over0, bias_rate0, on_non_finite0, max_skipped0,
+               capacity0, schedule0, warmup0, decay_steps0, shape0, ratio0, compute0, of_machine0, states0,
+               linear0, linear_layers0, linear_experts0, linear_weights0, device0, attention0, deterministic0,
+               graph0, threads0, recompute0, seed0, data_parallel0, shard_ranks0, tensor0, expert0, reduce0,
+               check_replicas0, stall0, directory0, every0, minutes0, saved_at_end0, keep0, keep_best0,
+               asynchronous0, resume0, resume_path0, log_every0, tensorboard0, profile0, sentences0,
+               stated0] = defaults;
   EXPECT_TRUE(model != model0 && weights != weights0 && init_std != init_std0 && sequences != sequences0 &&
               micro != micro0 && ramp != ramp0 && mixture != mixture0);
   EXPECT_TRUE(sequence_length != sequence_length0 && paths != paths0 && dtype != dtype0 && end != end0 &&
               ends != ends0);
-  EXPECT_TRUE(prefetch != prefetch0 && samples != samples0 && steps != steps0 && rate != rate0 &&
-              beta1 != beta10);
+  EXPECT_TRUE(prefetch != prefetch0 && samples != samples0 && steps != steps0 && tokens != tokens0 &&
+              rate != rate0 && beta1 != beta10);
   EXPECT_TRUE(beta2 != beta20 && eps != eps0 && decay != decay0 && clip != clip0 && z_loss != z_loss0 &&
               balance != balance0 && router_z != router_z0);
   EXPECT_TRUE(eval_paths != eval_paths0 && eval_share != eval_share0 && eval_sequences != eval_sequences0 &&
@@ -109,6 +111,9 @@ TEST(KeysSpec, SettingEveryKeyReachesEveryFieldOfRunConfig) {
               resume != resume0 && asynchronous != asynchronous0);
   EXPECT_TRUE(on_non_finite != on_non_finite0 && max_skipped != max_skipped0 && minutes != minutes0 &&
               tensorboard != tensorboard0 && profile != profile0);
+  EXPECT_EQ(of_machine, of_machine0);
+  find_key("compute.dtype")->set(config, std::string("auto"));
+  EXPECT_TRUE(config.dtype_of_machine);
   EXPECT_TRUE(recompute != recompute0 && resume_path != resume_path0 && log_every != log_every0 &&
               sentences != sentences0);
   EXPECT_EQ(stated, stated0) << "of no setting";

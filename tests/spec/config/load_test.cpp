@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <sstream>
 
+#include "spec/config/check.hpp"
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
@@ -133,7 +136,7 @@ TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
   EXPECT_EQ(refusal("", {"train.steps=ten"}),
             "argument \"train.steps=ten\": train.steps must be an integer [steps], not \"ten\"");
   EXPECT_NE(refusal("train.steps = true"), "");
-  EXPECT_NE(refusal("train.steps = '5'"), "");
+  EXPECT_NE(refusal("train.steps = '5x'"), "");
   EXPECT_NE(refusal("train.steps = 1979-05-27"), "");
   EXPECT_NE(refusal("[train.steps]\nx = 1"), "");
   EXPECT_NE(refusal("data.paths = 'a.bin'"), "");
@@ -141,6 +144,126 @@ TEST(LoadSpec, WrongTypesSayWhereAndWhatWasExpected) {
   EXPECT_NE(refusal("", {"train.steps="}), "");
   EXPECT_NE(refusal("", {"train.steps=9223372036854775808"}), "");
   EXPECT_EQ(load_text("optimizer.clip = 2", "x", {}).clip, 2.0);  // an integer is a number
+}
+
+/// 4 sequences of 16 tokens are 64 a step; of a ramp 2 of its steps are 32 each.
+TEST(LoadSpec, TokensSayTheSteps) {
+  const auto steps = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"batch.sequences=4", "batch.sequence_length=16"};
+    words.insert(words.end(), more.begin(), more.end());
+    return load("", words).steps;
+  };
+  EXPECT_EQ(steps({"train.tokens=640"}), 10);
+  EXPECT_EQ(steps({"train.tokens=641"}), 11);
+  EXPECT_EQ(steps({"train.tokens=1"}), 1);
+  EXPECT_EQ(steps({"train.tokens=640", "batch.ramp=2:2"}), 11);
+  EXPECT_EQ(steps({"train.tokens=64", "batch.ramp=2:2"}), 2);
+  EXPECT_EQ(load("", {"train.tokens=1M", "batch.sequences=4", "batch.sequence_length=16"}).warmup_steps,
+            15'625 * 8 / 100);
+  // Both, where they say the same.
+  EXPECT_EQ(steps({"train.tokens=640", "train.steps=10"}), 10);
+  EXPECT_EQ(refusal("[train]\ntokens = 640\nsteps = 9\n[batch]\nsequences = 4\nsequence_length = 16"),
+            "recipe.toml:3:9: config_c46: train.tokens = 640 are 10 steps of this batch, and train.steps = "
+            "9: leave "
+            "one of the two out");
+  EXPECT_NE(refusal("", {"train.tokens=640", "train.steps=9"}).find("config_c46"), std::string::npos);
+  EXPECT_NE(refusal("", {"train.tokens=9223372036854775807", "batch.sequences=1", "batch.sequence_length=1"})
+                .find("config_c1: train.steps = "),
+            std::string::npos);
+  // What is typed counts before a recipe.
+  const std::string recipe = "[train]\ntokens = 640\n[batch]\nsequences = 4\nsequence_length = 16";
+  EXPECT_EQ(load_text(recipe, "r", {"train.steps=9"}).tokens, 0);
+  EXPECT_EQ(load_text(recipe, "r", {"batch.sequences=8"}).steps, 5);
+  EXPECT_EQ(load_text("train.steps = 9", "r", {"train.tokens=40960"}).steps, 10);
+  EXPECT_NE(
+      refusal("batch.ramp = ['2:3']\nbatch.sequences = 4", {"batch.sequence_length=16", "train.tokens=64"})
+          .find("config_c42"),
+      std::string::npos);
+}
+
+/// A run's settings hold both: what is asked for anew counts, and the other follows.
+TEST(LoadSpec, OfADumpTheOtherOfStepsAndTokensFollows) {
+  const std::string dump =
+      dump_toml(load("", {"batch.sequences=4", "batch.sequence_length=16", "train.tokens=6400",
+                          "schedule.warmup_steps=1", "schedule.decay_steps=1"}));
+  EXPECT_EQ(load_dump(dump, "dump").steps, 100);
+  EXPECT_EQ(load_dump(dump, "dump", {"train.tokens=12800"}).steps, 200);
+  EXPECT_EQ(load_dump(dump, "dump", {"batch.sequences=8"}).steps, 50);
+  const RunConfig shorter = load_dump(dump, "dump", {"train.steps=7"});
+  EXPECT_EQ(shorter.steps, 7);
+  EXPECT_EQ(shorter.tokens, 0);
+}
+
+TEST(LoadSpec, TheTypeFollowsTheMachineUnlessTheModelIsTheDemos) {
+  const auto dtype = [](const std::vector<std::string>& words) {
+    return std::get<std::string>(find_key("compute.dtype")->get(load("", words)));
+  };
+  EXPECT_EQ(dtype({}), "f32");
+  EXPECT_EQ(dtype({"model.name=llama3-8b"}), "auto");
+  EXPECT_EQ(dtype({"model.weights=folder"}), "auto");
+  EXPECT_EQ(dtype({"model.name=llama3-8b", "compute.dtype=f64"}), "f64");
+  EXPECT_EQ(dtype({"compute.dtype=auto"}), "auto");
+  const RunConfig asked = load("", {"compute.dtype=auto", "optimizer.states=bf16"});
+  EXPECT_EQ(with_dtype_of(asked, true).dtype, Dtype::bf16);
+  EXPECT_EQ(with_dtype_of(asked, false).dtype, Dtype::f32);
+  EXPECT_FALSE(with_dtype_of(asked, true).dtype_of_machine);
+  check(with_dtype_of(asked, true));
+  EXPECT_THROW(check(with_dtype_of(asked, false)), SpecError);  // read of bf16 alone
+  EXPECT_EQ(with_dtype_of(load("", {"compute.dtype=f64"}), true).dtype, Dtype::f64);
+}
+
+/// spec/text/amount.hpp has the rule.
+TEST(LoadSpec, WholeNumbersAreReadAsPeopleWriteThem) {
+  for (const char* number : {"64000", "64k", "64e3", "64_000", "6.4e4", "0.064M"}) {
+    EXPECT_EQ(load("", {"train.steps=" + std::string(number)}).steps, 64'000) << number;
+    EXPECT_EQ(load_text("train.steps = '" + std::string(number) + "'", "a", {}).steps, 64'000) << number;
+  }
+  for (const char* number : {"64_000", "64e3", "64000.0"})
+    EXPECT_EQ(load_text("train.steps = " + std::string(number), "a", {}).steps, 64'000) << number;
+  EXPECT_EQ(load("", {"batch.sequences=2k", "batch.ramp=1_000:2e1", "train.steps=1k"}).ramp,
+            (std::vector<RampStage>{{.sequences = 1000, .steps = 20}}));
+  EXPECT_EQ(load_text("train.steps = 5_000\nprofile.steps = [1e3, '1.01k']", "a", {}).profile.last, 1010);
+  EXPECT_EQ(load("", {"train.seed=9223372036854775807"}).seed, std::uint64_t{INT64_MAX});
+  EXPECT_EQ(load("", {"checkpoint.minutes=1_000"}).checkpoint_minutes, 1000);
+  for (const char* number : {"1.5", "64q", "1e400", "k", "1__0"})
+    EXPECT_NE(refusal("", {"train.steps=" + std::string(number)}).find("must be an integer"),
+              std::string::npos)
+        << number;
+}
+
+TEST(LoadSpec, AllMistakesAreSaidAtOnce) {
+  EXPECT_EQ(
+      refusal("[train]\nstpes = 4\nseed = 'x'\n[optimizer]\nbeta1 = 2.0\nclip = true\n[batch]\nmicro = 5\n",
+              {"schedule.kind=cosin", "seed"}),
+      "7 mistakes:\n"
+      "  recipe.toml:2:1: unknown setting \"train.stpes\"; did you mean \"train.steps\"? `assay config` "
+      "lists every setting\n"
+      "  recipe.toml:3:8: train.seed must be an integer, not \"x\"\n"
+      "  recipe.toml:6:8: optimizer.clip must be a number, not true\n"
+      "  argument \"seed\": a setting is written key=value, as in train.steps=100\n"
+      "  recipe.toml:5:9: config_c1: optimizer.beta1 = 2.0 is out of range: must be [0, 1)\n"
+      "  argument \"schedule.kind=cosin\": config_c1: schedule.kind = \"cosin\" is out of range: must be one "
+      "of \"constant\", \"cosine\", \"wsd\"; did you mean \"cosine\"?\n"
+      "  recipe.toml:8:9: config_c2: batch.micro = 5 does not divide batch.sequences = 32: set batch.micro "
+      "to "
+      "4 or 8");
+}
+
+TEST(LoadSpec, OfVeryManyMistakesTheFirstTwentyAreSaid) {
+  std::string recipe = "[train]\n";
+  for (int i = 0; i < 500; ++i) recipe += "x" + std::to_string(i) + " = 1\n";
+  const std::string said = refusal(recipe);
+  EXPECT_EQ(said.find("at least 100 mistakes:\n"), 0u) << said;
+  EXPECT_EQ(said.substr(said.rfind('\n')), "\n  and 80 more");
+  EXPECT_EQ(std::ranges::count(said, '\n'), 21);
+}
+
+/// Of what is wrong by itself nothing more is said; of the rest every constraint.
+TEST(LoadSpec, AConstraintOfAWrongSettingIsNoSecondMistake) {
+  const std::string one = refusal("schedule.warmup_steps = 900", {"train.steps=ten"});
+  EXPECT_EQ(one, "argument \"train.steps=ten\": train.steps must be an integer [steps], not \"ten\"");
+  const std::string two = refusal("schedule.warmup_steps = 900\nbatch.micro = 5");
+  EXPECT_EQ(std::ranges::count(two, '\n'), 2) << two;
 }
 
 TEST(LoadSpec, RangesAndChoicesSayWhereAndSuggest) {

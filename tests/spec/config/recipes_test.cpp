@@ -48,5 +48,11 @@ TEST(RecipesSpec, EveryRecipeIsTakenAndFitsTheGpuThatItIsFor) {
   EXPECT_EQ(seen, 9);
 }
 
+TEST(RecipesSpec, TheDemoIsTheRunWithoutARecipe) {
+  const RunConfig demo = load(tests::source_dir() + "/recipes/demo.toml", {});
+  EXPECT_EQ(demo, load("", {}));
+  EXPECT_EQ(demo, RunConfig());
+}
+
 }  // namespace
 }  // namespace assay::spec::recipes_test

@@ -5,7 +5,10 @@
 #include <fstream>
 
 #include "spec/error.hpp"
+#include "spec/model/hugging_face.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/trainable.hpp"
+#include "tests/support/golden.hpp"
 
 namespace assay::spec::find_model_test {
 namespace {
@@ -49,6 +52,22 @@ TEST_F(FindModel, ReadsAConfigJsonAndItsFolder) {
   EXPECT_EQ(find_model(path).name, "Tiny-Hub");
   EXPECT_EQ(find_model((folder_ / "Tiny-Hub").string()), find_model(path));
   EXPECT_EQ(find_model((folder_ / "Tiny-Hub/").string()), find_model(path));
+}
+
+/// transformers builds no block of multi-token prediction; FLOPs of one are counted apart.
+TEST_F(FindModel, ToTrainLeavesOutTheBlockOfMultiTokenPrediction) {
+  std::string text = tests::golden_bytes("weights/deepseek_v3/config.json");
+  const std::string none = "\"num_nextn_predict_layers\": 0";
+  text.replace(text.find(none), none.size(), "\"num_nextn_predict_layers\": 1");
+  const std::string path = write("Tiny-Hub/config.json", text);
+  EXPECT_EQ(find_model(path).multi_token_layers, 1);
+  const HuggingFaceModel found = find_model_to_train(path);
+  EXPECT_EQ(found.model.multi_token_layers, 0);
+  EXPECT_EQ(untrainable_feature(found.model), "");
+  ASSERT_EQ(found.without_effect.size(), 1u);
+  EXPECT_EQ(found.without_effect[0].find("num_nextn_predict_layers = 1 (the model is trained without"), 0u);
+  // A model that states it by itself means it.
+  EXPECT_EQ(find_model_to_train("deepseek-v3").model.multi_token_layers, 1);
 }
 
 TEST_F(FindModel, NamesTheNearestBuiltIn) {

@@ -172,52 +172,5 @@ TEST(ToHuggingFace, IdsOfTheTokenizerStandInBothFiles) {
   }
 }
 
-/// Options that nobody reads: each is named as without effect or refused.
-TEST(HuggingFaceOptions, AreRefusedOrNamed) {
-  const auto with = [](const std::string& folder, const std::function<void(Json&)>& change) {
-    Json config = Json::parse(tests::golden_bytes("weights/" + folder + "/config.json"));
-    change(config);
-    return config.dump(1);
-  };
-  const auto said = [](const std::string& text) {
-    try {
-      std::string all;
-      for (const std::string& option : read_hugging_face(text, "config.json").without_effect)
-        all += option + "; ";
-      return all;
-    } catch (const UserError& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      return "refused: " + std::string(error.what());
-    }
-  };
-  const std::string plain = said(with("llama_square", [](Json&) {}));
-  EXPECT_NE(plain.find("pretraining_tp = 1 (it cuts GEMMs"), std::string::npos) << plain;
-  EXPECT_NE(plain.find("use_cache = false (it concerns generation"), std::string::npos) << plain;
-  EXPECT_EQ(plain.find("architectures"), std::string::npos) << plain;
-  EXPECT_EQ(plain.find("attention_dropout"), std::string::npos) << "it is read, and 0: " << plain;
-  for (const auto& [key, value] : std::vector<std::pair<std::string, Json>>{{"final_logit_softcapping", 30.0},
-                                                                            {"attn_logit_softcapping", 50.0},
-                                                                            {"logit_scale", 0.5},
-                                                                            {"attention_dropout", 0.1},
-                                                                            {"residual_multiplier", 0.22},
-                                                                            {"use_qk_norm", true},
-                                                                            {"num_local_experts", 4},
-                                                                            {"attention_chunk_size", 8},
-                                                                            {"no_rope_layers", {1, 0}}}) {
-    const std::string refused = said(with("llama_square", [&, &k = key, &v = value](Json& c) { c[k] = v; }));
-    EXPECT_EQ(refused.rfind("refused: config.json", 0), 0u) << refused;
-    EXPECT_NE(refused.find(key), std::string::npos) << refused;
-    // Off it changes nothing, which is said.
-    if (key == "attention_dropout") continue;
-    const std::string off = said(with("llama_square", [&, &k = key](Json& c) { c[k] = 0; }));
-    EXPECT_NE(off.find(key + " = 0 (an option that is off)"), std::string::npos) << off;
-  }
-  const std::string rope = said(with("llama_square", [](Json& c) { c["rope_parameters"]["scale"] = 2; }));
-  EXPECT_NE(rope.find("rope_parameters.scale"), std::string::npos) << rope;
-  EXPECT_EQ(rope.rfind("refused: ", 0), 0u) << rope;
-  const std::string unused = said(with("llama_square", [](Json& c) { c["rope_parameters"]["factor"] = 2; }));
-  EXPECT_NE(unused.find("rope_parameters.factor = 2 (this rope_type"), std::string::npos) << unused;
-}
-
 }  // namespace
 }  // namespace assay::spec::to_hugging_face_test

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace assay::spec::amount_test {
@@ -38,6 +41,83 @@ TEST(Amount, SharesWithAndWithoutPercent) {
   EXPECT_EQ(fraction("250%"), 2.5);
   for (const char* text : {"", "%", "40", "1.01", "-1%", "nan", "40%%", "40 % "})
     EXPECT_FALSE(fraction(text)) << text;
+}
+
+TEST(WholeNumber, FormsThatPeopleType) {
+  const std::pair<const char*, std::int64_t> forms[] = {{"0", 0},
+                                                        {"1000", 1000},
+                                                        {"1_000", 1000},
+                                                        {"4,194,304", 4194304},
+                                                        {"1e9", 1'000'000'000},
+                                                        {"2.5E+3", 2500},
+                                                        {"12000e-3", 12},
+                                                        {"64k", 64'000},
+                                                        {"1.5M", 1'500'000},
+                                                        {"2b", 2'000'000'000},
+                                                        {"3T", 3'000'000'000'000},
+                                                        {"64Ki", 65'536},
+                                                        {"1.5Mi", 1'572'864},
+                                                        {"2Gi", std::int64_t{2} << 30},
+                                                        {"0.0009765625Ki", 1},
+                                                        {"-1", -1},
+                                                        {"+5", 5},
+                                                        {"9223372036854775807", INT64_MAX},
+                                                        {"-9223372036854775808", INT64_MIN},
+                                                        {"0e99", 0}};
+  for (const auto& [text, number] : forms) EXPECT_EQ(whole_number(text), number) << text;
+  for (const char* text : {"",
+                           "-",
+                           "k",
+                           "Ki",
+                           "i",
+                           "1.5",
+                           "0.5",
+                           "1.",
+                           ".5",
+                           "1e",
+                           "1e-1",
+                           "1__0",
+                           "_1",
+                           "1_",
+                           "1 000",
+                           " 1",
+                           "0x10",
+                           "1kk",
+                           "1KiB",
+                           "8192Pi",
+                           "1e400",
+                           "9223372036854775808",
+                           "-9223372036854775809",
+                           "1e19",
+                           "nan"})
+    EXPECT_FALSE(whole_number(text)) << text;
+  EXPECT_FALSE(whole_number(std::string(1'000'000, '9')));
+}
+
+RC_GTEST_PROP(WholeNumberProperty, EveryIntegerIsReadAsWritten, (std::int64_t number)) {
+  RC_ASSERT(whole_number(std::to_string(number)) == number);
+}
+
+/// A mantissa, an exponent and a letter against the product.
+RC_GTEST_PROP(WholeNumberProperty, ALetterIsAFactor, ()) {
+  const auto mantissa = *rc::gen::inRange<std::int64_t>(0, 1'000'000);
+  const auto decimals = *rc::gen::inRange(0, 4);
+  using Letters = std::pair<std::string, std::int64_t>;
+  const auto [letters, factor] =
+      *rc::gen::element(Letters("", 1), Letters("k", 1'000), Letters("M", 1'000'000),
+                        Letters("B", 1'000'000'000), Letters("Ki", 1 << 10), Letters("Mi", 1 << 20));
+  std::int64_t scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  std::string text = std::to_string(mantissa);
+  text.insert(0, static_cast<std::size_t>(std::max<std::int64_t>(0, decimals + 1 - std::ssize(text))), '0');
+  if (decimals > 0) text.insert(text.size() - static_cast<std::size_t>(decimals), ".");
+  const std::int64_t product = mantissa * factor;
+  RC_ASSERT(whole_number(text + letters) ==
+            (product % scale == 0 ? std::optional(product / scale) : std::nullopt));
+}
+
+RC_GTEST_PROP(WholeNumberProperty, AnyTextIsANumberOrNothing, (const std::string& text)) {
+  if (const auto number = whole_number(text)) RC_ASSERT(std::abs(static_cast<double>(*number)) <= 0x1p63);
 }
 
 RC_GTEST_PROP(AmountProperty, ReadsWhatWasWritten, ()) {

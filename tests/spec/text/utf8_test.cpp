@@ -25,6 +25,32 @@ TEST(Utf8Spec, RefusesOverlongSurrogateTooLargeAndCutOffCharacters) {
     EXPECT_EQ(utf8_length(bad), 0u) << bad;
 }
 
+TEST(Utf8Spec, AnIllFormedPieceIsAsLongAsItBeginsACharacter) {
+  // Unicode 16, table 3-11 and its text: maximal subparts.
+  const std::pair<const char*, std::size_t> pieces[] = {
+      {"\x80", 1},      {"\xff", 1},         {"\xc0\xaf", 1},  {"\xe0\x80\x80", 1},
+      {"\xed\xa0", 1},  {"\xf0\x80", 1},     {"\xf4\x90", 1},  {"\xe2\x82", 2},
+      {"\xe2\x82(", 2}, {"\xf0\x9f\xa5", 3}, {"\xf1\x80z", 2}, {"\xc3(", 1}};
+  for (const auto& [text, length] : pieces) {
+    EXPECT_EQ(ill_formed_length(text), length) << text;
+    EXPECT_EQ(begins_character(text), length == std::string_view(text).size() &&
+                                          static_cast<unsigned char>(*text) >= 0xc2 &&
+                                          static_cast<unsigned char>(*text) <= 0xf4)
+        << text;
+  }
+}
+
+/// Of any character every beginning begins one, and no more.
+RC_GTEST_PROP(Utf8Spec, ACharacterIsBegunByItsBytes, (const std::string& bytes)) {
+  const std::string text = valid_utf8(bytes);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(std::string_view(text).substr(at));
+    for (std::size_t part = 1; part <= length; ++part)
+      RC_ASSERT(begins_character(std::string_view(text).substr(at, part)) == (part < length));
+    at += length;
+  }
+}
+
 RC_GTEST_PROP(Utf8Spec, RepairedTextIsValidAndStable, (const std::string& bytes)) {
   const std::string repaired = valid_utf8(bytes);
   RC_ASSERT(valid_utf8(repaired) == repaired);

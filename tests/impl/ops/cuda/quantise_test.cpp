@@ -1,13 +1,10 @@
 // labels: gpu parity property
 #include "impl/ops/quantise/quantise.hpp"
 
-#include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-
-#include <cstdio>
 
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/quantise/quantise_launch.hpp"
@@ -220,53 +217,6 @@ TEST(QuantiseCuda, RefusesWhatNoKernelReads) {
   const at::Tensor x = at::ones({4, 6}, at::kCUDA);
   EXPECT_THROW(quantise::quantise(x, {Format::e4m3, Scaling::row}, Orientation::rows), UserError);
   EXPECT_THROW(quantise::amax(x.to(at::kDouble)), UserError);
-}
-
-/// Seconds of one call, the best of several groups.
-template <class Call>
-double seconds_of(const Call& call) {
-  call();
-  double best = 1e30;
-  for (int group = 0; group < 5; ++group) {
-    at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-    begin.record();
-    for (int i = 0; i < 10; ++i) call();
-    end.record();
-    end.synchronize();
-    best = std::min(best, begin.elapsed_time(end) * 1e-3 / 10);
-  }
-  return best;
-}
-
-TEST(QuantiseCuda, PrintsItsRate) {
-  ASSAY_NEEDS_GPU();
-  for (const auto& [R, C] : {std::pair<Index, Index>{16384, 4096},
-                             {16384, 14336},
-                             {16384, 28672},
-                             {49152, 2304},
-                             {49152, 12288}}) {
-    const at::Tensor x = at::randn({R, C}, at::TensorOptions(at::kCUDA).dtype(at::kBFloat16));
-    const at::Tensor most = quantise::amax(x);
-    const auto print = [&, R = R, C = C](const char* what, double bytes, double seconds) {
-      const double moved = bytes * static_cast<double>(R * C);
-      std::printf("[ rate     ] %6lld x %5lld  %-22s %8.1f us  %6.0f GB/s\n", static_cast<long long>(R),
-                  static_cast<long long>(C), what, seconds * 1e6, moved / seconds * 1e-9);
-    };
-    print("amax", 2, seconds_of([&] { quantise::amax(x); }));
-    for (const Scaling scaling : scalings)
-      print(to_string(scaling), 4, seconds_of([&] {
-              quantise::quantise(x, {Format::e4m3, scaling}, Orientation::both, most);
-            }));
-    print("tensor, rows", 3, seconds_of([&] {
-            quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::rows, most);
-          }));
-    const Quantised rows =
-        quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::rows, most).rows;
-    print("codes transposed", 2, seconds_of([&] { quantise::transposed(rows); }));
-    print("tensor, columns", 3, seconds_of([&] {
-            quantise::quantise(x, {Format::e4m3, Scaling::tensor}, Orientation::columns, most);
-          }));
-  }
 }
 
 }  // namespace

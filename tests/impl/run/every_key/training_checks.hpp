@@ -10,6 +10,11 @@ inline std::map<std::string, Check> training_checks() {
        [](Workshop& shop) {
          expect(shop, {}, {{"train.steps=3", "1 2 3 "}, {"train.steps=5", "1 2 3 4 5 "}}, steps_done);
        }},
+      {"train.tokens",  // 4 sequences of 16 a step
+       [](Workshop& shop) {
+         expect(shop, {"-train.steps"}, {{"train.tokens=192", "1 2 3 "}, {"train.tokens=193", "1 2 3 4 "}},
+                steps_done);
+       }},
       {"train.on_non_finite",
        [](Workshop& shop) {
          // The first update makes weights so large that no later loss is a number.
