@@ -33,14 +33,14 @@ WatchCalls calls_of_this_process();
 struct WatchRecord {
   /// On every rank that is left, ahead of all that is said of the loss and of the processes' end: saves what
   /// can be saved without rank `lost`.
-  std::function<void(int lost)> save;
+  std::function<void(int lost)> save = {};
   /// Behind the line of a loss: what to do next.
-  std::function<std::string()> advice;
+  std::function<std::string()> advice = {};
   /// Records a loss, where this rank is the one that reports it.
-  std::function<void(const std::string& text)> loss;
+  std::function<void(const std::string& text)> loss = {};
   /// For the rank that writes the record: records that a rank is slow and, `aloud`, prints it, on a thread
   /// that may wait. Errors that it throws are passed over.
-  std::function<void(const std::string& text, bool aloud)> slow;
+  std::function<void(const std::string& text, bool aloud)> slow = {};
 };
 
 /// A thread publishes this rank's row, and judges those of the other ranks: rank 0 of all, each other of rank
