@@ -66,7 +66,7 @@ class Ranks {
   Ranks(const RankJob& job, const std::vector<std::string>& words) : job_(job) {
     set_up_signals();
     for (const auto& [name, value] : thread_environment()) setenv(name.c_str(), value.c_str(), 0);
-    setenv("ASSAY_LAUNCHER", "assay", 1);
+    setenv("ASSAY_LAUNCHER", "1", 1);
     setenv("WORLD_SIZE", std::to_string(job.all).c_str(), 1);
     setenv("LOCAL_WORLD_SIZE", std::to_string(job.here).c_str(), 1);
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");

@@ -156,4 +156,8 @@ int rename(const char* from, const char* to) {
   static const auto real = next<int (*)(const char*, const char*)>("rename");
   return faults().hit("rename", to) ? -1 : real(from, to);
 }
+int renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  static const auto real = next<int (*)(int, const char*, int, const char*)>("renameat");
+  return faults().hit("rename", to) ? -1 : real(from_folder, from, to_folder, to);
+}
 }
