@@ -237,7 +237,7 @@ TEST_F(LayoutsProgram, EveryWayThatARefusalNamesTrains) {
     ASSERT_EQ(refused.code, 2) << words << "\n" << refused.messages;
     const auto ways = tests::ways_of(refused.messages);
     EXPECT_FALSE(ways.empty()) << refused.messages;
-    for (const tests::Change& way : ways) {
+    for (const tests::Way& way : ways) {
       std::string more;
       std::int64_t started = ranks;
       for (const auto& [name, value] : way)
