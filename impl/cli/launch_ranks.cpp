@@ -73,7 +73,7 @@ class Ranks {
     int listener = -1, port = job.port;
     if (job.host.empty()) {
       std::tie(listener, port) = listening();
-      setenv("NCCL_SOCKET_IFNAME", "lo", 0);  // its ranks meet over TCP, too
+      unsetenv("ASSAY_HOST_KEY");
     } else {
       setenv("ASSAY_HOST_KEY", random_key().c_str(), 1);
     }
@@ -154,7 +154,7 @@ class Ranks {
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != launcher) _exit(1);
       const int nothing = open("/dev/null", O_RDONLY);
-      if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+      if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && nothing != STDIN_FILENO) close(nothing);
       if (listener >= 0) fcntl(listener, F_SETFD, 0);
       sigprocmask(SIG_SETMASK, &before_, nullptr);
       execv(pointers[0], pointers.data());

@@ -351,9 +351,12 @@ class GlooCommunicator final : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_gloo_communicator(const Launch& launch, std::chrono::seconds patience,
-                                                     std::chrono::seconds in_run) {
+                                                     std::chrono::seconds in_run,
+                                                     const std::function<bool()>& stopped) {
   auto job = std::make_shared<Job>();
-  job->met = meet(launch, patience);
+  job->met = meet(launch, patience, stopped);
+  // Its ranks meet over TCP as well.
+  if (job->met.address == loopback) setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   job->patience = in_run;
   job->met.store->setTimeout(in_run);
   job->device = listening_at(job->met.address, /*lazily=*/false);

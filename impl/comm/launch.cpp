@@ -105,10 +105,10 @@ Launch read_launch(const Environment& environment) {
   return {};
 }
 
-std::unique_ptr<Communicator> make_communicator() {
+std::unique_ptr<Communicator> make_communicator(const std::function<bool()>& stopped) {
   const Launch launch = read_launch([](const char* name) { return std::getenv(name); });
   if (launch.launcher.empty()) return make_self_communicator();
-  return make_gloo_communicator(launch);
+  return make_gloo_communicator(launch, std::chrono::minutes(2), std::chrono::minutes(10), stopped);
 }
 
 }  // namespace assay::impl

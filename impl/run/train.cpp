@@ -551,13 +551,16 @@ int train(const std::function<Request()>& load,
     request = load();
     return {.device = request.config.device, .stall_seconds = request.config.stall_seconds};
   };
-  return on_ranks(settings, [&](const Rank& rank) {
-    Run run(prepare(request, rank), rank);
-    const int code = run.train(stop);
-    if (recorded && run.recorded()) recorded(run.folder());
-    rank.take_leave();
-    return code;
-  });
+  return on_ranks(
+      settings,
+      [&](const Rank& rank) {
+        Run run(prepare(request, rank), rank);
+        const int code = run.train(stop);
+        if (recorded && run.recorded()) recorded(run.folder());
+        rank.take_leave();
+        return code;
+      },
+      [&] { return stop.received() != 0; });
 }
 
 }  // namespace assay::impl::run

@@ -179,13 +179,17 @@ void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded
 
 // --- key=value ---
 
+/// As TOML has them: no letter stands for a power, since "10m" of seconds are minutes to whoever types them.
 std::optional<Value> parse_real(std::string_view text) {
+  const auto digit_at = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (text[i] != '_' || i == 0 || !digit_at(i - 1) || !digit_at(i + 1)) plain += text[i];
+  const char* const begin = plain.data() + (plain.starts_with('+') ? 1 : 0);
   double number = 0;
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return Value(number);
-  const auto whole = whole_number(text);
-  return whole ? std::optional<Value>(static_cast<double>(*whole)) : std::nullopt;
+  const auto [end, error] = std::from_chars(begin, plain.data() + plain.size(), number);
+  return error == std::errc() && end == plain.data() + plain.size() ? std::optional<Value>(number)
+                                                                     : std::nullopt;
 }
 
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {

@@ -13,14 +13,20 @@ constexpr std::size_t longest = 64;
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/// `text` without the commas and underscores that stand between digits.
+/// Whether a comma between thousands, or an underscore between digits, stands there. "0,003" and "1,5" are
+/// decimals in half of Europe: their comma is none.
+bool is_separator(std::string_view text, std::size_t at) {
+  const auto digit_at = [&](std::size_t i) { return i < text.size() && digit(text[i]); };
+  if (at == 0 || !digit_at(at - 1)) return false;
+  if (text[at] == '_') return digit_at(at + 1);
+  return text[at] == ',' && digit_at(at + 1) && digit_at(at + 2) && digit_at(at + 3) && !digit_at(at + 4) &&
+         text[0] != '0';
+}
+
 std::string without_separators(std::string_view text) {
   std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool separator = (text[i] == ',' || text[i] == '_') && i > 0 && i + 1 < text.size() &&
-                           digit(text[i - 1]) && digit(text[i + 1]);
-    if (!separator) plain += text[i];
-  }
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (!is_separator(text, i)) plain += text[i];
   return plain;
 }
 

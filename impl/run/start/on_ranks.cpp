@@ -51,10 +51,11 @@ void Rank::take_leave() const {
   if (watch) leave(communicator, watch);
 }
 
-int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work) {
+int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work,
+             const std::function<bool()>& stopped) {
   Row unwatched;
   std::optional<RankWatch> watch;
-  std::unique_ptr<Communicator> communicator = make_communicator();
+  std::unique_ptr<Communicator> communicator = make_communicator(stopped);
   try {
     const c10::InferenceMode no_autograd;  // backward is written out
     const bool alone = communicator->size() == 1;

@@ -33,6 +33,8 @@ struct RankSettings {
 /// Returns its exit code. Errors: a lone rank's are thrown on. Of several, the one that fails prints its
 /// error and ends the job with its exit code; an AgreedError, which is no rank's alone, is printed by rank 0,
 /// and its exit code returned on every rank. The others of a rank that is lost end with ExitCode::peer_lost.
-int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work);
+/// `stopped`: as make_communicator has it.
+int on_ranks(const std::function<RankSettings()>& settings, const std::function<int(const Rank&)>& work,
+             const std::function<bool()>& stopped = {});
 
 }  // namespace assay::impl::run

@@ -110,20 +110,23 @@ std::set<std::string> own_listeners() {
   return found;
 }
 
+/// Also where no launcher says that all are on one host.
 TEST(GlooCommunicatorImpl, OnOneHostAllListenersAreOfTheLoopbackInterface) {
-  const int port = tests::free_port();
-  std::thread other([&] {
-    const auto communicator = make_gloo_communicator(launch_of(1, 2, port, "localhost"));
+  for (const bool said : {true, false}) {
+    const int port = tests::free_port();
+    std::thread other([&] {
+      const auto communicator = make_gloo_communicator(launch_of(1, 2, port, "localhost"));
+      communicator->all_reduce_sum(at::ones({2}));
+      communicator->barrier();
+    });
+    auto launch = launch_of(0, 2, port, "localhost");
+    launch.one_host = said;
+    const auto communicator = make_gloo_communicator(launch);
     communicator->all_reduce_sum(at::ones({2}));
+    EXPECT_EQ(own_listeners(), std::set<std::string>{"0100007F"});
     communicator->barrier();
-  });
-  auto launch = launch_of(0, 2, port, "localhost");
-  launch.one_host = true;
-  const auto communicator = make_gloo_communicator(launch);
-  communicator->all_reduce_sum(at::ones({2}));
-  EXPECT_EQ(own_listeners(), std::set<std::string>{"0100007F"});
-  communicator->barrier();
-  other.join();
+    other.join();
+  }
 }
 
 }  // namespace

@@ -78,9 +78,10 @@ TEST(MeetingImpl, TwoLaunchersAtOnceAreNamed) {
 }
 
 /// Processes that know only how many their host has, as `assay train --ranks N --of TOTAL` starts them: what
-/// each reports, and the ranks they get, by host and place.
+/// each reports, an error with its exit code, and the ranks they get, by host and place.
 std::map<std::string, std::vector<std::string>> hosts_that_meet(
-    const std::vector<std::pair<std::string, int>>& hosts, int total) {
+    const std::vector<std::pair<std::string, int>>& hosts, int total,
+    std::chrono::seconds patience = std::chrono::seconds(2), const std::function<bool()>& stopped = {}) {
   const int port = tests::free_port();
   std::map<std::string, std::vector<std::string>> out;
   std::vector<std::thread> threads;
@@ -103,11 +104,11 @@ std::map<std::string, std::vector<std::string>> hosts_that_meet(
                                                  .host = "127.0.0.1",
                                                  .port = port,
                                                  .keys = "assay/"},
-                                                std::chrono::seconds(2));
+                                                patience, std::chrono::minutes(1), stopped);
           text = std::to_string(communicator->rank());
           EXPECT_EQ(communicator->all_gather(text).at(static_cast<std::size_t>(communicator->rank())), text);
         } catch (const UserError& error) {
-          text = error.what();
+          text = std::to_string(static_cast<int>(error.code())) + " " + error.what();
         }
         {
           const std::scoped_lock lock(mutex);
@@ -129,11 +130,59 @@ TEST(MeetingImpl, HostsThatCountTheirOwnRanksAloneAreNumbered) {
   EXPECT_EQ(all, (std::set<std::string>{"0", "1", "2", "3", "4", "5"}));
 }
 
+/// More are a mistake; fewer may come the next time, as of any rank that is lost.
 TEST(MeetingImpl, HostsThatBringAnotherNumberOfRanksAreNamed) {
-  for (const int total : {4, 8})
+  for (const auto& [total, code] : {std::pair(4, "2 "), std::pair(8, "77 ")})
     for (const auto& [host, ranks] : hosts_that_meet({{"a", 3}, {"b", 2}}, total))
       for (const std::string& text : ranks)
-        EXPECT_NE(text.find("2 hosts bring 5 ranks"), std::string::npos) << text;
+        EXPECT_EQ(text.rfind(code + std::string("2 hosts bring 5 ranks ("), 0), 0u) << text;
+  for (const auto& [host, ranks] : hosts_that_meet({{"a", 1}}, 2))
+    EXPECT_EQ(ranks.at(0).rfind("77 1 host brings 1 rank (", 0), 0u) << ranks.at(0);
+}
+
+/// Slurm kills half a minute after SIGTERM: nobody waits for hosts that long.
+TEST(MeetingImpl, AStopEndsTheWaitForOtherHostsAndRanks) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto stopped = [&] { return std::chrono::steady_clock::now() - begin > std::chrono::seconds(1); };
+  for (const auto& [host, ranks] : hosts_that_meet({{"a", 2}}, 4, std::chrono::minutes(2), stopped))
+    for (const std::string& text : ranks) {
+      EXPECT_EQ(text.rfind("75 ", 0), 0u) << text;
+      EXPECT_NE(text.find("was asked to stop while the job's processes met"), std::string::npos) << text;
+    }
+  for (const int rank : {0, 1}) {  // one that serves the store, and one that looks for it
+    try {
+      make_gloo_communicator({.launcher = "srun",
+                              .rank = rank,
+                              .size = 2,
+                              .host = "127.0.0.1",
+                              .port = tests::free_port(),
+                              .keys = "assay/"},
+                             std::chrono::minutes(2), std::chrono::minutes(1), stopped);
+      ADD_FAILURE() << "it is alone";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::saved_requeue) << error.what();
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));
+}
+
+TEST(MeetingImpl, AHostThatNobodyKnowsIsAnErrorBeforeAnythingListens) {
+  for (const int rank : {0, 1}) {
+    try {
+      make_gloo_communicator({.launcher = "srun",
+                              .rank = rank,
+                              .size = 2,
+                              .host = "nosuchhost.invalid",
+                              .port = tests::free_port(),
+                              .keys = "assay/"},
+                             std::chrono::seconds(1));
+      ADD_FAILURE() << "it met somebody";
+    } catch (const UserError& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()).rfind("\"nosuchhost.invalid\" is no host that is known here", 0), 0u)
+          << error.what();
+    }
+  }
 }
 
 TEST(MeetingImpl, APortThatIsTakenIsNamed) {

@@ -225,10 +225,20 @@ TEST(LoadSpec, WholeNumbersAreReadAsPeopleWriteThem) {
   EXPECT_EQ(load_text("train.steps = 5_000\nprofile.steps = [1e3, '1.01k']", "a", {}).profile.last, 1010);
   EXPECT_EQ(load("", {"train.seed=9223372036854775807"}).seed, std::uint64_t{INT64_MAX});
   EXPECT_EQ(load("", {"checkpoint.minutes=1_000"}).checkpoint_minutes, 1000);
-  for (const char* number : {"1.5", "64q", "1e400", "k", "1__0"})
+  for (const char* number : {"1.5", "64q", "1e400", "k", "1__0", "1,00", "1,5", "0,003"})
     EXPECT_NE(refusal("", {"train.steps=" + std::string(number)}).find("must be an integer"),
               std::string::npos)
         << number;
+}
+
+/// A comma is a decimal one to many, and a letter a unit.
+TEST(LoadSpec, RealsAreReadAsTomlHasThem) {
+  EXPECT_EQ(load("", {"checkpoint.minutes=1_000.5"}).checkpoint_minutes, 1000.5);
+  EXPECT_EQ(load("", {"optimizer.learning_rate=+3e-4"}).learning_rate, 3e-4);
+  for (const char* setting : {"optimizer.learning_rate=0,003", "optimizer.weight_decay=0,1",
+                              "checkpoint.minutes=0,5", "checkpoint.minutes=5m", "parallel.stall_seconds=10m",
+                              "optimizer.learning_rate=3m", "optimizer.learning_rate=1,000"})
+    EXPECT_NE(refusal("", {setting}).find("must be a number"), std::string::npos) << setting;
 }
 
 TEST(LoadSpec, AllMistakesAreSaidAtOnce) {
