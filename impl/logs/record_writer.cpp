@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <system_error>
 
+#include "impl/machine/disk_fault.hpp"
 #include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
@@ -18,11 +18,7 @@ namespace assay::impl::logs {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& action, int reason) {
-  throw UserError(
-      ExitCode::io,
-      file.string() + ": cannot " + action + " the run's record: " + std::strerror(reason) +
-          (reason == ENOSPC || reason == EDQUOT ? "; free space or give another " : "; give another ") +
-          "run.directory");
+  throw FileError(file.string() + ": cannot " + action + " the run's record: " + cause_of(reason), reason);
 }
 
 /// Offset after the last line break in the first `size` bytes of the open file, in steps from their end.

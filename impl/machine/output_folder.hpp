@@ -13,7 +13,8 @@ enum class Entry { none, file, folder, link, other };
 /// An open folder. Its own path may lead through links, since a user gave it (/scratch may be one). What is
 /// opened, made, renamed or removed within it is named by one part of a path, and is never reached through a
 /// link: neither written through one nor deleted behind one. New files and folders get the permissions that
-/// the umask leaves. Errors of all members: UserError(io) naming path, operation and reason.
+/// the umask leaves. Errors of all members: UserError(io) naming path, operation and reason; FileError where
+/// a call failed.
 class OutputFolder {
  public:
   /// "" is the current folder.

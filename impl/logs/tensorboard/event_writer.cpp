@@ -2,11 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <system_error>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/disk_fault.hpp"
 #include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
@@ -97,7 +98,7 @@ std::string host_name() {
 }
 
 std::string refusal(const std::filesystem::path& file, int reason) {
-  return file.string() + ": cannot write the curves for TensorBoard: " + std::strerror(reason);
+  return file.string() + ": cannot write the curves for TensorBoard: " + cause_of(reason);
 }
 
 }  // namespace
