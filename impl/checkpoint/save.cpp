@@ -160,7 +160,8 @@ void Save::with_reason(const std::function<void()>& work) const {
 
 void Save::make_folder() {
   create_durable_folder(parent_);
-  remove_leftovers(parent_);
+  // Another thread of a rank that is left may be in the middle of a save.
+  if (patience_.count() == 0) remove_leftovers(parent_);
   if (committed(path_)) return;
   // Before anything is written: half a checkpoint would fill the disk for whoever else writes to it.
   const auto best = keep_.best ? best_checkpoint(parent_) : std::nullopt;

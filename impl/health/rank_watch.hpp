@@ -33,14 +33,14 @@ WatchCalls calls_of_this_process();
 struct WatchRecord {
   /// On every rank that is left, ahead of all that is said of the loss and of the processes' end: saves what
   /// can be saved without rank `lost`.
-  std::function<void(int lost)> save;
+  std::function<void(int lost)> save = {};
   /// Behind the line of a loss: what to do next.
-  std::function<std::string()> advice;
+  std::function<std::string()> advice = {};
   /// Records a loss, where this rank is the one that reports it.
-  std::function<void(const std::string& text)> loss;
+  std::function<void(const std::string& text)> loss = {};
   /// For the rank that writes the record: records that a rank is slow and, `aloud`, prints it, on a thread
   /// that may wait. Errors that it throws are passed over.
-  std::function<void(const std::string& text, bool aloud)> slow;
+  std::function<void(const std::string& text, bool aloud)> slow = {};
 };
 
 /// A thread publishes this rank's row, and judges those of the other ranks: rank 0 of all, each other of rank
@@ -64,6 +64,8 @@ class RankWatch {
   void fail(const std::string& why);
   /// All ranks have finished, and none needs another any more: ends the watch.
   void leave();
+  /// Whether it has found a loss, saves what is left, reports it, and then ends this process.
+  bool concludes() const { return concludes_; }
 
  private:
   /// Which rank is lost, decided once for all ranks; no_rank: all ranks stand still for an unknown reason.
@@ -112,7 +114,8 @@ class RankWatch {
   bool closed_ = false;             ///< the store does not answer any more
   std::future<void> warning_;       ///< the last one, which waits for those before it
 
-  std::atomic<bool> concluded_ = false;  ///< a rank is lost, and that is reported
+  std::atomic<bool> concludes_ = false;  ///< a rank is lost
+  std::atomic<bool> concluded_ = false;  ///< and that is reported
 
   std::mutex reporting_, warning_of_;  ///< held while a loss or a warning is recorded
   WatchRecord record_;                 ///< changed under both

@@ -126,8 +126,9 @@ class Run {
   void record_what_the_watch_sees() {
     if (!watch_) return;
     WatchRecord record;
-    record.save = [this](int lost) {
-      if (const Survivors* left = survivors_.load()) saved_without_ = left->save(lost, first_step_);
+    record.save = [this, directory = config_.directory](int lost) {
+      if (const Survivors* left = survivors_.load())
+        saved_without_ = left->save(lost, first_step_, directory);
     };
     record.advice = [this, directory = config_.directory] {
       return (saved_without_.empty() ? "" : saved_without_ + "; ") + way_to_go_on(directory);
@@ -451,9 +452,7 @@ class Run {
     start.step = whole.step, start.skipped = whole.skipped;
     start.tokens = trainer_->tokens_at(whole.step);
     start.record.clear(), start.validation.reset();
-    return {.directory = config_.directory,
-            .state = std::move(start),
-            .keep = {config_.checkpoint_keep, config_.keep_best}};
+    return {.state = std::move(start), .keep = {config_.checkpoint_keep, config_.keep_best}};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -505,11 +504,12 @@ class Run {
 
   /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank meanwhile.
   void await_verdict_on(const std::exception& error) const {
-    constexpr std::chrono::seconds patience{30};
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed)
-      std::this_thread::sleep_for(patience);
+    if (!watch_ || !user || user->code() != ExitCode::peer_lost || agreed) return;
+    while (watch_->concludes() || std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 
   Start start_;
