@@ -80,6 +80,26 @@ RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) 
   }
 }
 
+bool RecordWriter::in_place() const { return leads_to(file_, lines_->descriptor()); }
+
+bool RecordWriter::move_to(const std::filesystem::path& file) {
+  const OutputFolder folder(file.parent_path());
+  const std::string name = file.filename().string();
+  std::error_code none;
+  if (folder.look(name) != Entry::none && !std::filesystem::is_empty(file, none))
+    folder.rename(name, name + ".other");
+  const int descriptor = folder.open_file(name, O_RDWR | O_CREAT | O_APPEND);
+  lock(descriptor, file);
+  const AppendedFile::Moved moved = lines_->move_to(descriptor);
+  if (moved.reason != 0) {
+    close(descriptor);
+    refuse(file, "write", moved.reason);
+  }
+  file_ = file;
+  if (!moved.whole) chain_ = {};
+  return moved.whole;
+}
+
 void RecordWriter::write(const spec::record::Event& event) {
   if (const int reason = lines_->append(chain_.line_of(spec::record::to_json(event)) + "\n"))
     refuse(file_, "write", reason);

@@ -151,8 +151,17 @@ void OutputFolder::sync() const {
   if (::fsync(descriptor_) != 0) fail_at("flush", path_, errno);
 }
 
+bool OutputFolder::still_there() const { return leads_to(path_, descriptor_); }
+
 std::string OutputFolder::path_for_others(const std::string& name) const {
   return "/proc/self/fd/" + std::to_string(descriptor_) + "/" + single_part(name);
+}
+
+bool leads_to(const fs::path& path, int descriptor) {
+  struct stat there {
+  }, open{};
+  return patiently([&] { return ::stat(path.c_str(), &there); }) == 0 && ::fstat(descriptor, &open) == 0 &&
+         there.st_dev == open.st_dev && there.st_ino == open.st_ino;
 }
 
 int write_all(int descriptor, std::string_view bytes) {

@@ -131,6 +131,21 @@ EventWriter::EventWriter(const std::filesystem::path& folder, std::function<doub
   }
 }
 
+std::optional<std::string> EventWriter::move_to(const std::filesystem::path& folder) {
+  if (!records_ || leads_to(folder / file_.filename(), records_->descriptor())) return {};
+  file_ = folder / file_.filename();
+  int reason = EEXIST;
+  try {
+    if (const auto descriptor = OutputFolder(folder).create(file_.filename().string()))
+      if ((reason = records_->move_to(*descriptor).reason) != 0) close(*descriptor);
+  } catch (const FileError& failed) {
+    reason = failed.reason();
+  }
+  if (reason == 0) return {};
+  records_.reset();
+  return refusal(file_, reason) + "; the run goes on without them";
+}
+
 std::string EventWriter::begin(std::int64_t steps_done) {
   const double now = now_();
   std::string bytes = framed(version_event(now)) + framed(start_event(now, steps_done + 1)) +
