@@ -6,7 +6,7 @@ set(fuzz_targets log table mapping printed record model_toml hugging_face hardwa
 set(ASSAY_SHORT_FUZZ tokenizer prompt weight_index manifest token_file)  # two seconds in CTest
 # What of the trainer reads texts and needs no tensor.
 set(fuzz_readers ${CMAKE_SOURCE_DIR}/tests/fuzz/targets.cpp ${CMAKE_SOURCE_DIR}/impl/generate/byte_pairs.cpp ${CMAKE_SOURCE_DIR}/impl/generate/split_text.cpp
-    ${CMAKE_SOURCE_DIR}/impl/generate/tokenizer_file.cpp ${CMAKE_SOURCE_DIR}/impl/generate/unicode_ranges.cpp)
+    ${CMAKE_SOURCE_DIR}/impl/generate/text_codec.cpp ${CMAKE_SOURCE_DIR}/impl/generate/tokenizer_file.cpp ${CMAKE_SOURCE_DIR}/impl/generate/unicode_ranges.cpp)
 
 if(ASSAY_FUZZ STREQUAL "libfuzzer")
   add_executable(assay_fuzz ${fuzz_readers} ${CMAKE_SOURCE_DIR}/tests/fuzz/libfuzzer_main.cpp)

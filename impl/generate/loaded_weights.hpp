@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "impl/checkpoint/manifest.hpp"
+#include "impl/generate/text_codec.hpp"
 #include "impl/model/parameter_access.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "spec/config/run_config.hpp"
@@ -27,6 +28,11 @@ struct WeightsPlace {
 /// `path`: a run's folder (its newest checkpoint), a checkpoint's, or one of Hugging Face weights. Errors:
 /// UserError(bad_data) as checkpoint_in, UserError(usage) as find_model and require_trainable.
 WeightsPlace find_weights(const std::string& path);
+
+/// The codec of a model: its tokenizer.json, of the first of place.folders that has one; else of a vocabulary
+/// of 256 a token a byte. None: null, and `why` says so. Errors: UserError(bad_data) for a file that is no
+/// tokenizer.
+std::unique_ptr<TextCodec> codec_of(const WeightsPlace& place, std::string& why);
 
 /// Weights of one rank in the compute type; gains of norms and biases of routers in fp32 at least.
 class LoadedWeights : public ParameterAccess {

@@ -1,14 +1,11 @@
 #pragma once
 // Texts as token ids and back: by a tokenizer's file, or a token a byte.
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace assay::impl::generate {
 
-struct WeightsPlace;
 /// What a token stands for, before texts are made of several.
 struct TokenText {
   enum class Kind {
@@ -47,10 +44,5 @@ class TextDecoder {
   std::string held_;  ///< bytes that begin a character
   std::string run_;   ///< single bytes, one behind the other
 };
-
-/// The codec of a model: its tokenizer.json, of the first of place.folders that has one; else of a vocabulary
-/// of 256 a token a byte. None: null, and `why` says so. Errors: UserError(bad_data) for a file that is no
-/// tokenizer.
-std::unique_ptr<TextCodec> codec_of(const WeightsPlace& place, std::string& why);
 
 }  // namespace assay::impl::generate

@@ -36,7 +36,7 @@ class Outside : public tests::TrainProgram {
   /// A run of three steps, each saved: trained once, and copied.
   void a_run() {
     static const tests::Scratch once;
-    if (!fs::exists(once.path() / "run"))
+    if (!fs::exists(once.path() / "run")) {
       ASSERT_EQ(
           tests::shell(tests::assay_path() +
                            " train compute.device=cpu compute.threads=1 batch.sequences=4 train.steps=3 "
@@ -45,6 +45,7 @@ class Outside : public tests::TrainProgram {
                        120)
               .code,
           0);
+    }
     fs::copy(once.path() / "run", path("run"), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   }
   fs::path path(const std::string& name) const { return folder(name); }

@@ -196,7 +196,7 @@ void tokenizer(Bytes bytes) {
       guarded([&] {
         for (const std::int64_t id : codec->encode(prompt)) {
           promise(id >= 0, "an id counts from 0");
-          codec->decode(id);
+          codec->decode({id});
         }
       });
   });
@@ -216,10 +216,10 @@ void prompt(Bytes bytes) {
   guarded([&] {
     const auto& codec = *codecs[bytes[0] % codecs.size()];
     for (const std::int64_t id : codec.encode(text))
-      promise(codec.decode(id).size() < 1000, "a token is short");
+      promise(codec.decode({id}).size() < 1000, "a token is short");
   });
   guarded([&] {
-    impl::cli::generate_plan({.options = {{bytes[0] < 128 ? "ids" : "prompt", text}}, .positional = {"/"}});
+    impl::cli::generate_plan({.options = {{bytes[0] < 128 ? "ids" : "prompt", {text}}}, .positional = {"/"}});
   });
 }
 

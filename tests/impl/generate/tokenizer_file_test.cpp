@@ -166,7 +166,7 @@ TEST(TokenizerFile, ATokenThatIsNearlyAByteIsAText) {
   for (const auto& [token, text] : tokens) json["model"]["vocab"][token] = id++;
   const auto codec = tokenizer_of(json.dump(), "tokenizer.json");
   id = 100'000;
-  for (const auto& [token, text] : tokens) EXPECT_EQ(codec->decode(id++), text);
+  for (const auto& [token, text] : tokens) EXPECT_EQ(codec->decode({id++}), text);
 }
 
 TEST(TokenizerFile, WhatIsNoVocabularyOrIdIsRefused) {
