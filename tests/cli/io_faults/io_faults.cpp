@@ -171,6 +171,6 @@ int rename(const char* from, const char* to) {
 }
 int renameat(int from_folder, const char* from, int to_folder, const char* to) {
   static const auto real = next<int (*)(int, const char*, int, const char*)>("renameat");
-  return faults().hit("rename", path_of(to_folder) + "/" + to) ? -1 : real(from_folder, from, to_folder, to);
+  return faults().hit("rename", to) ? -1 : real(from_folder, from, to_folder, to);
 }
 }
