@@ -33,10 +33,10 @@ std::string operating_system() {
 }
 
 MemoryOfHost memory_of_host(const Cgroups& groups) {
-  MemoryOfHost memory{static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE), ""};
+  const std::int64_t all = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   const auto limit = groups.memory_limit();
-  if (limit && limit->bytes < memory.bytes) memory = {limit->bytes, limit->file};
-  return memory;
+  if (limit && limit->bytes < all) return {limit->bytes, limit->left, limit->file};
+  return {all, all, ""};
 }
 
 std::int64_t host_memory() { return memory_of_host().bytes; }

@@ -17,7 +17,8 @@ std::string operating_system();  ///< kernel name and release
 /// Memory that processes of this host, or of this process's cgroup, may have together.
 struct MemoryOfHost {
   std::int64_t bytes = 0;
-  std::string limit;  ///< the cgroup's file that states it; empty: the host has no more
+  std::int64_t left = 0;  ///< of a cgroup's limit, what its processes do not have yet; else `bytes`
+  std::string limit;      ///< the cgroup's file that states it; empty: the host has no more
 };
 MemoryOfHost memory_of_host(const Cgroups& groups = Cgroups());
 std::int64_t host_memory();  ///< its bytes

@@ -190,7 +190,7 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
   const bool on_gpu = plan.setting.machine == Machine::cuda;
   const std::string host_has =
       machine.limit.empty() ? ", this machine has "
-                            : ", the memory limit of this process's cgroup, " + machine.limit + ", is ";
+                            : ", the memory limit of this process's cgroup, " + machine.limit + ", leaves ";
   const auto shared = [&](std::int64_t bytes) {
     return spec::bytes(bytes) +
            (machine.ranks > 1 ? " for its " + std::to_string(machine.ranks) + " ranks" : std::string());
@@ -262,8 +262,8 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
 MachineMemory machine_memory(at::Device device, Communicator& communicator) {
   const HostRanks ranks = host_ranks(communicator);
   const MemoryOfHost host = memory_of_host();
-  return {.device = device_memory(device),
-          .host = host.bytes,
+  return {.device = device.is_cuda() ? device_memory(device) : host.left,
+          .host = host.left,
           .ranks = ranks.here,
           .ranks_per_host = ranks.each,
           .limit = host.limit};

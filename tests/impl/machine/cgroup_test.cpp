@@ -11,6 +11,9 @@
 namespace assay::impl::cgroup_test {
 namespace {
 
+using run::available_host_memory;
+using run::memory_of_host;
+
 /// Folders in place of /sys/fs/cgroup and /proc.
 class CgroupsImpl : public testing::Test {
  protected:
@@ -70,6 +73,7 @@ TEST_F(CgroupsImpl, TheHostHasNoMoreThanTheGroupLeaves) {
   write("cgroup/job/memory.current", "50000000\n");
   write("cgroup/job/memory.stat", "anon 20000000\ninactive_file 18000000\nactive_file 12000000\n");
   EXPECT_EQ(memory_of_host(groups()).bytes, 64'000'000);
+  EXPECT_EQ(memory_of_host(groups()).left, 44'000'000);
   EXPECT_EQ(memory_of_host(groups()).limit, at("cgroup/job/memory.max"));
   EXPECT_EQ(available_host_memory(groups()), 44'000'000);
   write("cgroup/memory.max", "90000000\n");

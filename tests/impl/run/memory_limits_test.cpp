@@ -125,10 +125,11 @@ TEST(MemoryLimitsImpl, ThePlanThatACgroupsLimitDoesNotHoldIsRefusedByThatName) {
   const MachineMemory limited{.device = 64'000'000, .host = 64'000'000, .limit = "/sys/fs/cgroup/memory.max"};
   EXPECT_EQ(refusal(demo(64, 64)), "fits");
   const std::string text = refusal(demo(64, 64), limited);
-  EXPECT_NE(text.find(", the memory limit of this process's cgroup, /sys/fs/cgroup/memory.max, is 61.0 MiB"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(", the memory limit of this process's cgroup, /sys/fs/cgroup/memory.max, leaves 61.0 MiB"),
+      std::string::npos)
       << text;
-  EXPECT_NE(refusal(demo(1'000'000'000, 1), limited).find("/sys/fs/cgroup/memory.max, is 61.0 MiB"),
+  EXPECT_NE(refusal(demo(1'000'000'000, 1), limited).find("/sys/fs/cgroup/memory.max, leaves 61.0 MiB"),
             std::string::npos);
 }
 
