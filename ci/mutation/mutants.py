@@ -11,7 +11,7 @@ import tomllib
 # A file of mutants: the folders of its sources. The step is written once, in spec/, and computed in impl/.
 ROOMS = {"spec": ("spec/",), "reference": ("reference/",), "impl": ("impl/",), "step": ("spec/step/", "impl/model/")}
 # Rooms whose test program is built where a file's mutants are.
-TESTED_IN = {"spec": ("spec", "reference"), "reference": ("reference",), "impl": ("impl",), "step": ("spec", "impl")}
+TESTED_IN = {"spec": ("spec", "reference"), "reference": ("reference",), "impl": ("impl", "cli"), "step": ("spec", "impl")}
 
 
 class Misfit(Exception):
