@@ -56,32 +56,36 @@ class IoErrors : public tests::TrainProgram {
 
 /// The checkpoint of step 4 is written anew behind the next step; everything else as if nothing had been.
 TEST_F(IoErrors, OneErrorOfEachKindCostsNothing) {
-  const auto outcome = train_with(
-      "write run.jsonl EIO 5 1; fsync run.jsonl EIO 1 1; write tfevents EIO 3 1; read train.bin EIO 40 1; "
-      "write "
-      "report EIO 1 1; write .safetensors EIO 2 1; fsync run/checkpoints EIO 12 1; rename step_00000012 EIO "
-      "1 1",
-      "run", "checkpoint.every=4 checkpoint.keep=9 log.tensorboard=on");
-  EXPECT_EQ(outcome.code, 0) << outcome.messages;
-  EXPECT_EQ(met, std::string(8, '\1')) << "each was met";
-  const auto run = run_of("run");  // refuses a record that is not as it was written
-  EXPECT_EQ(run.steps.size(), 12u);
-  ASSERT_TRUE(run.end);
-  EXPECT_EQ(run.end->exit_code, 0);
-  const auto told = [&](const char* code, const char* text) {
-    return std::any_of(run.warnings.begin(), run.warnings.end(), [&](const auto& warning) {
-      return warning.code == code && warning.text.find(text) != std::string::npos;
-    });
-  };
-  EXPECT_TRUE(told("record_waits", "Input/output error; the record is kept in memory"));
-  EXPECT_TRUE(told("not_saved", "Input/output error; look at the disk, or the network to it"));
-  EXPECT_EQ(outcome.messages.find("free space"), std::string::npos) << outcome.messages;
-  EXPECT_FALSE(told("tensorboard", ""));
-  for (const int step : {5, 8, 12}) EXPECT_TRUE(saved("run", step)) << step;
-  EXPECT_TRUE(fs::exists(folder("run") + "/report.html"));
-  EXPECT_EQ(tests::assay({"audit", folder("run")}).code, 0);
-  const auto curves = tests::shell("cat " + folder("run") + "/events.out.* | grep -ac loss/training");
-  EXPECT_EQ(curves.code, 0) << curves.messages;
+  for (const std::string ranks : {"1", "4"}) {
+    SCOPED_TRACE(ranks + " ranks");
+    const std::string name = "run" + ranks;
+    const auto outcome = train_with(
+        "write run.jsonl EIO 5 1; fsync run.jsonl EIO 1 1; write tfevents EIO 3 1; read train.bin EIO 20 1; "
+        "write report EIO 1 1; write .safetensors EIO 2 1; fsync /checkpoints EIO 12 1; rename step_00000012 "
+        "EIO "
+        "1 1",
+        name, "checkpoint.every=4 checkpoint.keep=9 log.tensorboard=on parallel.data=shard --ranks " + ranks);
+    EXPECT_EQ(outcome.code, 0) << outcome.messages;
+    EXPECT_EQ(met, std::string(8, '\1')) << "each was met";
+    const auto run = run_of(name);  // refuses a record that is not as it was written
+    EXPECT_EQ(run.steps.size(), 12u);
+    ASSERT_TRUE(run.end);
+    EXPECT_EQ(run.end->exit_code, 0);
+    const auto told = [&](const char* code, const char* text) {
+      return std::any_of(run.warnings.begin(), run.warnings.end(), [&](const auto& warning) {
+        return warning.code == code && warning.text.find(text) != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(told("record_waits", "Input/output error; the record is kept in memory"));
+    EXPECT_TRUE(told("not_saved", "Input/output error; look at the disk, or the network to it"));
+    EXPECT_EQ(outcome.messages.find("free space"), std::string::npos) << outcome.messages;
+    EXPECT_FALSE(told("tensorboard", ""));
+    for (const int step : {5, 8, 12}) EXPECT_TRUE(saved(name, step)) << step;
+    EXPECT_TRUE(fs::exists(folder(name) + "/report.html"));
+    EXPECT_EQ(tests::assay({"audit", folder(name)}).code, 0);
+    const auto curves = tests::shell("cat " + folder(name) + "/events.out.* | grep -ac loss/training");
+    EXPECT_EQ(curves.code, 0) << curves.messages;
+  }
 }
 
 /// A checkpoint is as good as before: a resume reads it again, and passes nothing over.
