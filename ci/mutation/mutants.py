@@ -10,7 +10,7 @@ import tomllib
 
 # A file of mutants: the folders of its sources. The step is written once, in spec/, and computed in impl/.
 ROOMS = {"spec": ("spec/",), "reference": ("reference/",), "impl": ("impl/",), "step": ("spec/step/", "impl/model/")}
-# Rooms whose test program is built where a file's mutants are.
+# Rooms whose test program is built where a file's mutants are. Programs that cli's tests start load the library of impl.
 TESTED_IN = {"spec": ("spec", "reference"), "reference": ("reference",), "impl": ("impl", "cli"), "step": ("spec", "impl")}
 
 

@@ -68,7 +68,7 @@ class Ranks {
       : job_(job), groups_(std::move(groups)), memory_kills_(groups_.memory_kills()) {
     set_up_signals();
     for (const auto& [name, value] : thread_environment()) setenv(name.c_str(), value.c_str(), 0);
-    setenv("ASSAY_LAUNCHER", "assay", 1);
+    setenv("ASSAY_LAUNCHER", "1", 1);
     setenv("WORLD_SIZE", std::to_string(job.all).c_str(), 1);
     setenv("LOCAL_WORLD_SIZE", std::to_string(job.here).c_str(), 1);
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");

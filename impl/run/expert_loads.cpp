@@ -13,7 +13,7 @@ namespace assay::impl::run {
 
 namespace {
 std::string times(double load) { return spec::fixed(load, 2) + " times the mean rows"; }
-std::string shown(const Count& bytes) { return spec::bytes(bytes.to_int64()); }
+std::string in_bytes(const Count& bytes) { return spec::bytes(bytes.to_int64()); }
 
 /// Settings that make a plan with more load fit, or the load less.
 std::string ways(const spec::memory::Plan& plan, const Count& room) {
@@ -52,8 +52,8 @@ void ExpertLoads::arrived(std::int64_t layer, double load) {
   throw UserError(ExitCode::usage, (trains ? "step " : "validation after step ") + std::to_string(step_) +
                                        ": routing brings the experts of this rank up to " + times(of_pass_) +
                                        " (parallel.expert = " + std::to_string(setting.expert_ranks) +
-                                       "): that takes " + shown(plan.peak) + " at the fullest moment, " +
-                                       plan.moment + ", and there is room for " + shown(room) + "; " +
+                                       "): that takes " + in_bytes(plan.peak) + " at the fullest moment, " +
+                                       plan.moment + ", and there is room for " + in_bytes(room) + "; " +
                                        ways(plan, room));
 }
 
@@ -66,7 +66,7 @@ std::optional<spec::record::Warning> ExpertLoads::warning() const {
       .step = {},
       .code = "expert_load",
       .text = "routing can bring the experts of a rank " + times(setting.load) + ", which takes " +
-              shown(most.peak) + ", and there is room for " + times(plan_.setting.load) +
+              in_bytes(most.peak) + ", and there is room for " + times(plan_.setting.load) +
               " in every layer: a step that does not fit will end the run; to hold any routing " +
               ways(most, room_)};
 }

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "spec/failure.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::impl::run {
 
@@ -65,12 +68,17 @@ void RunLog::begin(RunStart start, const std::string& directory) {
 void RunLog::read_what_is_there(const std::string& record) {
   goodput_.emplace();
   Tolerance tolerance{.places = checkpoint::places_in_record(directory_), .damage = {}};
-  std::ifstream file(record, std::ios::binary);
-  const bool nothing = !file || file.peek() == std::ifstream::traits_type::eof();
-  if (nothing && tolerance.places.empty()) return;
+  std::unique_ptr<std::istream> file;
+  try {
+    file = std::make_unique<spec::FileStream>(record);
+  } catch (const spec::FileFault& fault) {
+    if (fault.kind() != spec::FileFault::Kind::missing) throw;
+    file = std::make_unique<std::istringstream>();
+  }
+  if (file->peek() == std::istream::traits_type::eof() && tolerance.places.empty()) return;
   try {
     for_each_event(
-        file, record, [&](const Event& event) { goodput_->add(event); }, &tolerance);
+        *file, record, [&](const Event& event) { goodput_->add(event); }, &tolerance);
   } catch (const UserError& error) {
     tolerance.damage.note(error.what());
   }

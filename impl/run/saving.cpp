@@ -27,7 +27,7 @@ bool on_any(Communicator& all, bool here) {
 }
 
 /// What failed in `work`, which all ranks do together, when something did that may succeed later.
-std::optional<std::string> failure_of(const std::function<void()>& work) {
+std::optional<std::string> error_in(const std::function<void()>& work) {
   try {
     work();
     return {};
@@ -92,7 +92,7 @@ void Saving::tell_failure(std::int64_t step, const std::string& text) {
 }
 
 std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state) {
-  return failure_of([&] {
+  return error_in([&] {
     begins_();
     const auto begin = std::chrono::steady_clock::now();
     const checkpoint::Saved saved =
@@ -113,7 +113,7 @@ std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, cons
 std::optional<std::string> Saving::failure_to_begin(const ParameterBuffers& buffers,
                                                     const checkpoint::State& state) {
   bool there = false;
-  auto failed = failure_of([&] {
+  auto failed = error_in([&] {
     begins_();
     auto save = std::make_unique<checkpoint::Save>(config_.directory, buffers, state, retention(), groups_);
     there = save->there();
@@ -136,7 +136,7 @@ void Saving::settle() {
   const auto begin = std::chrono::steady_clock::now();
   const std::int64_t step = beside_->step();
   bool ended = false;
-  const auto failed = failure_of([&] {
+  const auto failed = error_in([&] {
     try {
       ended = beside_->go_on();
     } catch (...) {

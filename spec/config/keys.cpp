@@ -387,6 +387,7 @@ void add_model_and_data(Table& all) {
       integer("batch.micro", &C::micro, 0, kMany, "[sequences]",
               "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
               "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
+  all.next_are(OnResume::identity);
   all.push_back(stated("128", integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]",
                                       "Tokens of one sequence")));
   all.next_are(OnResume::content);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "spec/error.hpp"
 #include "spec/model/config_json.hpp"
@@ -117,6 +118,7 @@ std::int64_t width_per_head(const Fields& fields, const ModelSpec& model) {
 /// Key/value heads of a file that does not name them; null stands for as many as query heads.
 std::int64_t usual_key_value_heads(const Fields& fields, const ModelSpec& model) {
   if (fields.has("num_key_value_heads")) return model.heads;
+  if (model.family == Family::deepseek_v3) return 128;
   if (model.family == Family::mixtral || is_mistral(fields)) return 8;
   if (model.family == Family::qwen2 || model.family == Family::qwen3) return 32;
   return model.family == Family::qwen3_moe ? 4 : model.heads;
@@ -152,9 +154,10 @@ void read_latent_attention(const Fields& fields, ModelSpec& model) {
   latent.interleaved = fields.flag("rope_interleave", !fields.has("rope_interleave"));
   const std::int64_t plain = fields.integer("qk_nope_head_dim"), most = std::int64_t{1} << 31;
   if (!fields.faults().none()) return;
-  for (const auto& [key, only] :
-       {std::pair("head_dim", latent.rope_dim), std::pair("num_key_value_heads", model.heads)})
-    if (const std::int64_t given = fields.integer(key, only); given != only)
+  for (const auto& [key, only, usual] :
+       {std::tuple("head_dim", latent.rope_dim, latent.rope_dim),
+        std::tuple("num_key_value_heads", model.heads, usual_key_value_heads(fields, model))})
+    if (const std::int64_t given = fields.integer(key, usual); given != only)
       fields.refuse(quote(key) + " = " + std::to_string(given) + " beside latent attention" + not_in_spec +
                     "; it must be " + std::to_string(only));
   if (plain < 1 || plain >= most || latent.rope_dim >= most)

@@ -207,12 +207,10 @@ void check_arguments(const ModelSpec& model, std::int64_t alignment) {
   check(model);
   check_alignment(alignment);
   // inventory_c4
-  constexpr std::int64_t most = 1 << 22, most_elements = std::int64_t{1} << 60;
+  constexpr std::int64_t most = 1 << 22;
   const Count experts = model.experts ? Count(model.experts->count) * model.sparse_layers() : Count(0);
   require(experts <= Count(most), "inventory_c4",
           [&] { return "the model has " + grouped(experts) + " experts in its layers, more than 2^22"; });
-  require(parameter_count(model) <= Count(most_elements), "inventory_c4",
-          [&] { return "the model has " + grouped(parameter_count(model)) + " parameters, more than 2^60"; });
 }
 
 }  // namespace

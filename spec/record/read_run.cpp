@@ -73,8 +73,9 @@ class NearResumes {
 
 /// It is read twice, which a pipe is not.
 FileStream opened(const std::string& path) try { return FileStream(path); } catch (const FileFault& fault) {
-  throw UserError(ExitCode::io, path + ": cannot open this record: " + fault.why() +
-                                    "; give a run's folder or its run.jsonl");
+  throw UserError(
+      fault.kind() == FileFault::Kind::not_regular ? ExitCode::bad_data : ExitCode::io,
+      path + ": cannot open this record: " + fault.why() + "; give a run's folder or its run.jsonl");
 }
 
 /// The number of the step of a line, however it is written; nothing for other events.

@@ -63,12 +63,13 @@ TEST_F(FirstRun, WhatAModelOfOnesOwnHasToSayIsSaidAtOnce) {
 
 TEST_F(FirstRun, MistakesOfRecipeCommandLineAndModelAreSaidAtOnce) {
   scratch.write("bad.toml", "name = 'mine'\nfamily = 'lama'\nlayers = 1.5\nwidht = 8\n");
-  scratch.write("r.toml", "[model]\nname = 'bad.toml'\n[train]\nstpes = 3\nseed = 'x'\n[batch]\nmicro = 5\n");
+  scratch.write("r.toml",
+                "[model]\nname = 'bad.toml'\n[train]\nstpes = 3\nseed = 'x'\n[profile]\nsteps = [3]\n");
   const Outcome outcome = train("r.toml optimizer.lr=1");
   EXPECT_EQ(outcome.code, 2);
   for (const char* line :
        {"\n  r.toml:4:1: unknown setting \"train.stpes\"", "\n  r.toml:5:8: train.seed must be an integer",
-        "\n  argument \"optimizer.lr=1\": unknown setting", "\n  r.toml:7:9: batch.micro = 5 does not divide",
+        "\n  argument \"optimizer.lr=1\": unknown setting", "\n  r.toml:7:9: profile.steps = ",
         "\n    optimizer.learning_rate=3e-4 ", "\n  bad.toml:2:10: family \"lama\" is not known",
         "\n  bad.toml:3:10: \"layers\" must be an integer", "\n  bad.toml:4:1: unknown key \"widht\""})
     EXPECT_NE(outcome.messages.find(line), std::string::npos) << line << "\n" << outcome.messages;

@@ -224,7 +224,8 @@ TEST_F(LayoutsProgram, EveryWayThatARefusalNamesTrains) {
     model.experts = spec::Experts{.count = 6, .active = 2, .width = 16};
     return model;
   }());
-  const std::string experts = "data.paths=[] model.name=" + folder("moe.toml") + " ";
+  const std::string experts =
+      "data.paths=[] optimizer.learning_rate=3e-3 model.name=" + folder("moe.toml") + " ";
   int number = 0;
   for (const auto& [ranks, words] : std::vector<std::pair<std::int64_t, std::string>>{
            {3, "parallel.tensor=2 parallel.data=hybrid parallel.shard_ranks=2"},
@@ -236,7 +237,7 @@ TEST_F(LayoutsProgram, EveryWayThatARefusalNamesTrains) {
     ASSERT_EQ(refused.code, 2) << words << "\n" << refused.messages;
     const auto ways = tests::ways_of(refused.messages);
     EXPECT_FALSE(ways.empty()) << refused.messages;
-    for (const tests::Change& way : ways) {
+    for (const tests::Way& way : ways) {
       std::string more;
       std::int64_t started = ranks;
       for (const auto& [name, value] : way)

@@ -157,7 +157,9 @@ TEST_F(Outside, SpecialFilesEndInOneLineAtOnce) {
   };
   for (const std::string verb : {"train", "flops", "claims", "audit", "report", "data inspect"})
     ends(assay + verb + " " + folder("fifo.toml"), verb == "audit" || verb == "claims" ? "" : "fifo");
-  ends(assay + "train model.name=" + folder("fifo.toml") + " data.paths=[]", "pipe");
+  const std::string stated =
+      " data.paths=[] train.steps=1 batch.sequence_length=8 optimizer.learning_rate=1e-3";
+  ends(assay + "train model.name=" + folder("fifo.toml") + stated, "pipe");
   for (const std::string& data : {folder("tokens.bin"), std::string("/dev/zero"), scratch.path().string()})
     ends(read + data, "not a regular file");
   ends(command("fifo"), "is a file");
@@ -224,9 +226,11 @@ TEST_F(Outside, NoNameLeadsOutOfItsFolder) {
     expect_one_line(outcome, 65, "no file of the folder");
   }
   // A model's folder given as "..": the run stays below runs/.
-  const auto dumped = tests::shell("mkdir -p " + folder("model/inner") + " && cd " + folder("model/inner") +
-                                   " && cp " + folder("weights") + "/config.json .. && " +
-                                   tests::assay_path() + " train model.name=.. data.paths=[] --dump-config");
+  const auto dumped =
+      tests::shell("mkdir -p " + folder("model/inner") + " && cd " + folder("model/inner") + " && cp " +
+                   folder("weights") + "/config.json .. && " + tests::assay_path() +
+                   " train model.name=.. data.paths=[] train.steps=1 batch.sequence_length=8 "
+                   "optimizer.learning_rate=1e-3 --dump-config");
   EXPECT_NE(dumped.output.find("directory = \"runs/model\""), std::string::npos)
       << dumped.output << dumped.messages;
 }

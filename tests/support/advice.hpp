@@ -12,12 +12,12 @@
 namespace assay::tests {
 
 /// Changes that a message names: settings and their values, "ranks" for how many are started.
-using Change = std::map<std::string, std::int64_t>;
+using Way = std::map<std::string, std::int64_t>;
 
 /// Every way of "...: set A to 1 or 2, or B to 3, or start 4 ranks, or set A to 1 and B to 2, or start 4
 /// ranks with A=1 and B=2".
-inline std::vector<Change> ways_of(const std::string& text) {
-  std::vector<Change> all;
+inline std::vector<Way> ways_of(const std::string& text) {
+  std::vector<Way> all;
   const std::size_t first = std::min({text.rfind(": set "), text.rfind(": start "), text.rfind(": leave ")});
   if (first == std::string::npos) return all;
   std::string rest = text.substr(first + 2);
@@ -28,7 +28,7 @@ inline std::vector<Change> ways_of(const std::string& text) {
     static const std::regex started("start (\\d+)(?: or (\\d+))? ranks?(.*)"),
         setting("([a-z_.]+|that stage)(?: to |=)(\\d+)(?: or (\\d+))?");
     std::smatch found;
-    Change with;
+    Way with;
     std::string settings = way;
     std::vector<std::int64_t> counts;
     if (std::regex_match(way, found, started)) {

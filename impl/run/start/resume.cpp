@@ -210,6 +210,11 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
   const spec::RunConfig whole = spec::with_whole_paths(config), whole_before = spec::with_whole_paths(before);
   spec::RunConfig followed = config;
   spec::follow(followed, before);
+  // Of steps and tokens one follows from the other.
+  const auto asks = [&](const std::string& name) {
+    const bool of_length = name == "train.steps" || name == "train.tokens";
+    return request.asks(name) || (of_length && (request.asks("train.steps") || request.asks("train.tokens")));
+  };
   ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
   Refusals refusals;
   const Content contents[] = {content_of_model(request, now, point.model()),
@@ -239,11 +244,11 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
       change({});
     else if (derived)
       change(request.changes.empty() ? std::nullopt : std::optional(true));
-    else if (request.asks(key.name) && !of_state)
+    else if (asks(key.name) && !of_state)
       change(true);
     else
       refusals.add(key.name, key.name + " is " + spec::shown(value) + ", was " + spec::shown(was), of_state,
-                   request.asks(key.name));
+                   asks(key.name));
   }
   for (const Content& content : contents)
     if (content.asked && !content.of_state)

@@ -78,7 +78,7 @@ TEST(ReadLaunchImpl, MpirunAndPmiCountProcessesThatMeetInAStore) {
 }
 
 TEST(ReadLaunchImpl, RanksOfAssayAreNumberedByItOrByTheHosts) {
-  Variables own = torchrun({{"ASSAY_LAUNCHER", "assay"},
+  Variables own = torchrun({{"ASSAY_LAUNCHER", "1"},
                             {"LOCAL_RANK", "3"},
                             {"LOCAL_WORLD_SIZE", "4"},
                             {"ASSAY_STORE_LISTENER", "7"}});

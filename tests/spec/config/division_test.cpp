@@ -225,7 +225,7 @@ TEST(DivisionSpec, DividesWhereAllSettingsHold) {
 }
 
 /// What a person types who follows the message. `stage`: the one that it is about.
-void follow(const tests::Change& change, RunConfig& config, RunRanks& ranks, std::int64_t stage = 0) {
+void follow(const tests::Way& change, RunConfig& config, RunRanks& ranks, std::int64_t stage = 0) {
   const bool one_host = ranks.per_host == ranks.all;
   for (const auto& [name, value] : change)
     if (name == "ranks")
@@ -294,9 +294,9 @@ RC_GTEST_PROP(DivisionSpec, EveryRefusalNamesAWayAndEveryWayStarts, ()) {
     text = error.what();
   }
   RC_LOG() << text << "\n";
-  const std::vector<tests::Change> ways = tests::ways_of(text);
+  const std::vector<tests::Way> ways = tests::ways_of(text);
   RC_ASSERT(!ways.empty());
-  for (const tests::Change& way : ways) {
+  for (const tests::Way& way : ways) {
     RunConfig other = config;
     RunRanks of = ranks;
     follow(way, other, of, config.ramp.empty() ? 0 : config.ramp.front().sequences);
@@ -326,9 +326,9 @@ TEST(DivisionSpec, NoRefusalOfADegreeIsWithoutAWay) {
             text = error.what();
           }
           ++refused;
-          const std::vector<tests::Change> ways = tests::ways_of(text);
+          const std::vector<tests::Way> ways = tests::ways_of(text);
           EXPECT_FALSE(ways.empty()) << text;
-          for (const tests::Change& way : ways) {
+          for (const tests::Way& way : ways) {
             RunConfig other = config;
             RunRanks of{all, all};
             follow(way, other, of);

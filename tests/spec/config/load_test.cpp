@@ -233,7 +233,8 @@ TEST(LoadSpec, WholeNumbersAreReadAsPeopleWriteThem) {
 
 TEST(LoadSpec, AllMistakesAreSaidAtOnce) {
   EXPECT_EQ(
-      refusal("[train]\nstpes = 4\nseed = 'x'\n[optimizer]\nbeta1 = 2.0\nclip = true\n[batch]\nmicro = 5\n",
+      refusal("[train]\nstpes = 4\nseed = 'x'\n[optimizer]\nbeta1 = 2.0\nclip = true\n[profile]\nsteps = "
+              "[251, 252]\n",
               {"schedule.kind=cosin", "seed"}),
       "7 mistakes:\n"
       "  recipe.toml:2:1: unknown setting \"train.stpes\"; did you mean \"train.steps\"? `assay config` "
@@ -244,9 +245,8 @@ TEST(LoadSpec, AllMistakesAreSaidAtOnce) {
       "  recipe.toml:5:9: config_c1: optimizer.beta1 = 2.0 is out of range: must be [0, 1)\n"
       "  argument \"schedule.kind=cosin\": config_c1: schedule.kind = \"cosin\" is out of range: must be one "
       "of \"constant\", \"cosine\", \"wsd\"; did you mean \"cosine\"?\n"
-      "  recipe.toml:8:9: config_c2: batch.micro = 5 does not divide batch.sequences = 32: set batch.micro "
-      "to "
-      "4 or 8");
+      "  recipe.toml:8:9: config_c41: profile.steps ends with step 252, behind train.steps = 250: name steps "
+      "up to that, or raise train.steps");
 }
 
 TEST(LoadSpec, OfVeryManyMistakesTheFirstTwentyAreSaid) {
@@ -262,7 +262,7 @@ TEST(LoadSpec, OfVeryManyMistakesTheFirstTwentyAreSaid) {
 TEST(LoadSpec, AConstraintOfAWrongSettingIsNoSecondMistake) {
   const std::string one = refusal("schedule.warmup_steps = 900", {"train.steps=ten"});
   EXPECT_EQ(one, "argument \"train.steps=ten\": train.steps must be an integer [steps], not \"ten\"");
-  const std::string two = refusal("schedule.warmup_steps = 900\nbatch.micro = 5");
+  const std::string two = refusal("schedule.warmup_steps = 900\nprofile.steps = [251, 252]");
   EXPECT_EQ(std::ranges::count(two, '\n'), 2) << two;
 }
 

@@ -63,10 +63,7 @@ TEST(Inventory, C4RejectsListsThatFillTheMemory) {
   model.layers = 65'536;
   model.experts->count = 65;
   EXPECT_EQ(tests::label_of([&] { inventory(model); }), "inventory_c4");
-  ModelSpec wide = find_model("tiny-llama");
-  wide.width = wide.ffn = (std::int64_t{1} << 31) - 1;
-  EXPECT_EQ(tests::label_of([&] { inventory(wide); }), "inventory_c4");
-  EXPECT_EQ(tests::label_of([&] { multi_token_inventory(wide); }), "inventory_c4");
+  EXPECT_EQ(tests::label_of([&] { multi_token_inventory(model); }), "inventory_c4");
 }
 
 TEST(Inventory, ListsAGpt2BlockInOrder) {

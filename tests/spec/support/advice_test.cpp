@@ -6,7 +6,7 @@
 namespace assay::tests::advice_test {
 namespace {
 
-using Ways = std::vector<Change>;
+using Ways = std::vector<Way>;
 
 TEST(AdviceSupport, ReadsEveryWay) {
   EXPECT_EQ(

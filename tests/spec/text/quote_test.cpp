@@ -49,7 +49,7 @@ TEST(Quote, AWordOfAShellIsOneWordOfIt) {
   EXPECT_EQ(shell_word("my runs/a"), "'my runs/a'");
   EXPECT_EQ(shell_word("it's; rm -r $HOME"), "'it'\\''s; rm -r $HOME'");
   EXPECT_EQ(shell_word("~"), "'~'");
-  EXPECT_EQ(shell_word("a\nb\xff"), "'a?b?'");
+  EXPECT_EQ(shell_word("a\nb\xff"), R"('a\nb\xff')");
 }
 
 }  // namespace
