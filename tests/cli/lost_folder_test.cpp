@@ -103,6 +103,22 @@ TEST_F(LostFolder, TheRecordAloneIsWrittenAnew) {
       << outcome.messages;
 }
 
+/// The disk that it was on gives nothing back.
+TEST_F(LostFolder, ARecordThatCannotBeReadAnyMoreBeginsAnew) {
+  const auto outcome = with("rm -rf $run", "",
+                            "export LD_PRELOAD=" + tests::binary_dir() +
+                                "/lib/libio_faults.so ASSAY_IO_FAULTS='read run.jsonl EIO 1 0'");
+  EXPECT_EQ(outcome.code, 0) << outcome.messages;
+  EXPECT_NE(said("place/run").find("with the record from here on: what was written before cannot be read"),
+            std::string::npos)
+      << outcome.messages;
+  ASSERT_FALSE(losses("place/run").empty());
+  EXPECT_LT(losses("place/run").size(), 12u);
+  EXPECT_EQ(run_of("place/run").steps.back().step, 12);
+  EXPECT_TRUE(fs::exists(folder("place/run") + "/checkpoints/step_00000012/COMMITTED"));
+  EXPECT_EQ(tests::assay({"resume", folder("place/run"), "--change", "train.steps=14"}).code, 0);
+}
+
 TEST_F(LostFolder, WhereItsDiskTakesNoFolderTheWorkingDirectoryDoes) {
   const auto outcome = with("mv " + folder("place") + " " + folder("aside") + "; echo > " + folder("place"));
   is_whole("here/run", outcome);
