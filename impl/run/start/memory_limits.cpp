@@ -167,10 +167,10 @@ Count room_now(at::Device device) {
 Count room_of_every_rank(const spec::RunConfig& config, const spec::Batch& batch, at::Device device,
                          const MachineMemory& machine, Communicator& communicator) {
   constexpr double still_to_come = std::int64_t{2} << 30;  // NCCL's communicators, libraries' own memory
-  const double here =
-      device.is_cuda()
-          ? of_free * static_cast<double>(device_free_memory(device)) - still_to_come
-          : static_cast<double>(machine.device / machine.ranks) - bytes_read_ahead(config, batch);
+  const std::int64_t of_a_rank = machine.device / machine.ranks;
+  const double here = device.is_cuda()
+                          ? of_free * static_cast<double>(device_free_memory(device)) - still_to_come
+                          : static_cast<double>(of_a_rank) - bytes_read_ahead(config, batch);
   auto least = static_cast<std::int64_t>(std::clamp(here, 0.0, 9e18));
   for (const std::string& text : communicator.all_gather(std::to_string(least)))
     least = std::min<std::int64_t>(least, std::stoll(text));
