@@ -8,7 +8,7 @@ list(TRANSFORM ASSAY_CHECKPOINT_FILES PREPEND ${CMAKE_SOURCE_DIR}/impl/checkpoin
 list(APPEND cli_sources ${ASSAY_CHECKPOINT_FILES} ${CMAKE_SOURCE_DIR}/impl/run/start/resume_request.cpp)
 # And what reads token files: `assay data`.
 set(ASSAY_DATA_FILES data/checked_ids.cpp data/data_files.cpp data/foreign_file.cpp data/megatron_index.cpp data/npy_header.cpp data/opened_file.cpp
-    data/token_file.cpp data/token_format.cpp logs/plain_output.cpp logs/progress_line.cpp logs/terminal.cpp machine/output_folder.cpp machine/standard_streams.cpp)
+    data/token_file.cpp data/token_format.cpp logs/plain_output.cpp logs/progress_line.cpp logs/terminal.cpp machine/cgroup.cpp machine/output_folder.cpp machine/standard_streams.cpp)
 list(TRANSFORM ASSAY_DATA_FILES PREPEND ${CMAKE_SOURCE_DIR}/impl/)
 list(APPEND cli_sources ${ASSAY_DATA_FILES})
 if(cli_sources)

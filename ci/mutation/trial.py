@@ -44,9 +44,9 @@ class Limits:
 
 def programs_of(room, tests):
     """What to build for a mutant. impl/ is a shared library: its test program, built before, stays as it is. The
-    step's templates are compiled into tests, too."""
+    step's templates are compiled into tests, too. Tests of the command line run the programs."""
     if room == "impl":
-        return ["assay_impl"]
+        return ["assay_impl"] + (["assay", "assay-train", "run_ranks"] if any(t.startswith("tests/cli/") for t in tests) else [])
     return sorted({f"{test.split('/')[1]}_tests" for test in tests})
 
 

@@ -153,7 +153,7 @@ StepTimes measure_step(const spec::RunConfig& asked, std::int64_t steps,
   const attention::Forced backend(unsampled.attention, device);
   set_deterministic(unsampled.deterministic == spec::Determinism::on);
   run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, model, batch,
-                              {.device = run::device_memory(device), .host = run::host_memory()});
+                              run::machine_memory(device, *alone));
   if (config.threads > 0) at::set_num_threads(static_cast<int>(config.threads));
   try {
     return measured(unsampled, model, batch, device, steps, say);

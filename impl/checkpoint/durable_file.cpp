@@ -7,42 +7,22 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "impl/checkpoint/input_file.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/disk_fault.hpp"
+#include "impl/machine/patient_call.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl::checkpoint {
 
 namespace {
-/// What to do about it.
-const char* remedy(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return "free space or move run.directory";
-    case EFBIG:
-      return "no file of this process may be as long: raise the limit (ulimit -f), or move run.directory to "
-             "a file "
-             "system that takes it";
-    case ENOENT:
-    case ENOTDIR:
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "check that the folder exists and may be written";
-    default:
-      return "look at the disk, or the network to it";
-  }
-}
-
 [[noreturn]] void fail(const char* operation, const std::filesystem::path& path) {
-  const int error = errno;
-  throw UserError(ExitCode::io, std::string("cannot ") + operation + " " + path.string() + ": " +
-                                    std::strerror(error) + "; " + remedy(error) +
-                                    "; checkpoints committed before are intact");
+  const int reason = errno;
+  throw FileError(std::string("cannot ") + operation + " " + path.string() + ": " + cause_of(reason) +
+                      "; checkpoints committed before are intact",
+                  reason);
 }
 }  // namespace
 
@@ -104,10 +84,9 @@ void sync_folder(const std::filesystem::path& folder) {
 
 void create_durable_folder(const std::filesystem::path& folder) {
   const DiskCall disk;
-  const auto refuse = [](const std::filesystem::path& path, const std::string& why) {
-    throw UserError(ExitCode::io, "cannot make the folder " + path.string() + ": " + why +
-                                      "; look at what stands in its path and who may write there, or give "
-                                      "another run.directory");
+  const auto refuse = [](const std::filesystem::path& path, int reason, const std::string& why) {
+    throw FileError(
+        "cannot make the folder " + path.string() + ": " + why + ", or give another run.directory", reason);
   };
   std::error_code error;
   std::vector<std::filesystem::path> missing;  // from the innermost
@@ -115,7 +94,8 @@ void create_durable_folder(const std::filesystem::path& folder) {
        !std::filesystem::exists(path, error) && path.has_relative_path(); path = path.parent_path())
     missing.push_back(path);
   for (auto path = missing.rbegin(); path != missing.rend(); ++path) {
-    if (!std::filesystem::create_directory(*path, error) && error) refuse(*path, error.message());
+    if (!std::filesystem::create_directory(*path, error) && error)
+      refuse(*path, error.value(), cause_of(error.value()));
     try {
       sync_folder(path->parent_path());
     } catch (const UserError&) {
@@ -123,12 +103,12 @@ void create_durable_folder(const std::filesystem::path& folder) {
       throw;
     }
   }
-  if (!std::filesystem::is_directory(folder, error)) refuse(folder, "it is a file");
+  if (!std::filesystem::is_directory(folder, error)) refuse(folder, ENOTDIR, "it is a file; move it away");
 }
 
 std::string read_whole(const std::filesystem::path& path, const spec::FileLimit& limit) {
   const DiskCall disk;
-  return spec::read_file(path, limit);
+  return patiently([&] { return spec::read_file(path, limit); });
 }
 
 }  // namespace assay::impl::checkpoint

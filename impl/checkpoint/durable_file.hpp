@@ -17,7 +17,7 @@ namespace assay::impl::checkpoint {
 using spec::content_hash;
 using spec::ContentHash;
 
-/// A new file, written from front to back. Errors: UserError(io) naming path, operation and the system's
+/// A new file, written from front to back. Errors: FileError naming path, operation and the system's
 /// reason.
 class DurableFile {
  public:
@@ -44,14 +44,15 @@ class DurableFile {
 /// nothing where the system does not say.
 std::optional<std::int64_t> free_bytes(const std::filesystem::path& folder);
 
-/// Makes the entries of a folder durable. Errors: UserError(io).
+/// Makes the entries of a folder durable. Errors: FileError.
 void sync_folder(const std::filesystem::path& folder);
 
 /// Creates `folder` and what is missing above it, each a durable entry of the folder that holds it: without
-/// that, files flushed within are lost with the name that leads to them. Errors: UserError(io).
+/// that, files flushed within are lost with the name that leads to them. Errors: FileError.
 void create_durable_folder(const std::filesystem::path& folder);
 
-/// spec::read_file, while which this rank waits for a disk.
+/// spec::read_file, which is called again where the disk fails for a moment, and while which this rank waits
+/// for it.
 std::string read_whole(const std::filesystem::path& path, const spec::FileLimit& limit);
 
 }  // namespace assay::impl::checkpoint

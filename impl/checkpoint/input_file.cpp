@@ -22,7 +22,7 @@ void InputFile::fail(const std::string& why) const {
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
   try {
-    descriptor_ = spec::open_for_reading(path_);
+    descriptor_ = patiently([&] { return spec::open_for_reading(path_); });
   } catch (const spec::FileFault& fault) {
     fail(fault.why());
   }

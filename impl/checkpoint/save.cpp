@@ -1,6 +1,7 @@
 #include "impl/checkpoint/save.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "impl/checkpoint/parts.hpp"
 #include "impl/checkpoint/slice_file.hpp"
 #include "impl/comm/refusal.hpp"
+#include "impl/machine/disk_fault.hpp"
 #include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -136,32 +138,37 @@ bool Save::all_written() const {
 }
 
 void Save::with_reason(const std::function<void()>& work) const {
-  const auto fail = [&](const char* why) {
+  const auto fail = [&](const char* why, bool full) {
     const auto free = free_bytes(parent_);
-    throw UserError(ExitCode::io, "cannot save " + path_.string() + " (it needs " + spec::grouped(needed_) +
-                                      " bytes" + (free ? ", " + spec::grouped(*free) + " are free" : "") +
-                                      "): " + why);
+    const std::string room = !full ? ""
+                                   : " (it needs " + spec::grouped(needed_) + " bytes" +
+                                         (free ? ", " + spec::grouped(*free) + " are free" : "") + ")";
+    throw UserError(ExitCode::io, "cannot save " + path_.string() + room + ": " + why);
   };
   try {
     work();
+  } catch (const spec::FileFault& fault) {  // of what another rank has just written
+    fail(fault.what(), false);
   } catch (const UserError& error) {
     if (error.code() != ExitCode::io) throw;
-    fail(error.what());
+    const auto* call = dynamic_cast<const FileError*>(&error);
+    fail(error.what(), call && is_full(call->reason()));
   } catch (const fs::filesystem_error& error) {
-    fail(error.what());
+    fail(error.what(), is_full(error.code().value()));
   }
 }
 
 void Save::make_folder() {
   create_durable_folder(parent_);
-  remove_leftovers(parent_);
+  // Another thread of a rank that is left may be in the middle of a save.
+  if (patience_.count() == 0) remove_leftovers(parent_);
   if (committed(path_)) return;
   // Before anything is written: half a checkpoint would fill the disk for whoever else writes to it.
   const auto best = keep_.best ? best_checkpoint(parent_) : std::nullopt;
   for (const fs::path& gone : make_room(parent_, needed_, best)) made_room_.push_back(gone.string());
   const auto free = free_bytes(parent_);
   if (free && *free < needed_)
-    throw UserError(ExitCode::io, "the disk is full; checkpoints committed before are intact");
+    throw FileError("the disk is full; free space; checkpoints committed before are intact", ENOSPC);
   folder_ = std::make_unique<PartialFolder>(OutputFolder::own(parent_), partial_.filename().string());
   write_passing(folder_->folder(), token_name, "");
 }

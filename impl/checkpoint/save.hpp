@@ -24,8 +24,8 @@ struct RanksLeft {
 };
 
 /// Made, written, committed, in this order; destroyed before it is committed it leaves nothing behind.
-/// Destroyed on rank 0 only once no rank writes any more. Errors of all steps: UserError(io) naming file,
-/// reason (disk full, permission), the bytes that the checkpoint needs and those that are free: then older
+/// Destroyed on rank 0 only once no rank writes any more. Errors of all steps: UserError(io) naming file and
+/// cause, of a full disk also the bytes that the checkpoint needs and those that are free: then older
 /// checkpoints are as they were, and another save may succeed.
 class Save {
  public:

@@ -24,6 +24,7 @@
 #include "impl/machine/launcher_word.hpp"
 #include "impl/machine/open_files.hpp"
 #include "spec/error.hpp"
+#include "spec/text/quantity.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::impl::cli {
@@ -63,7 +64,8 @@ std::string random_key() {
 /// The processes of the ranks, and what becomes of them.
 class Ranks {
  public:
-  Ranks(const RankJob& job, const std::vector<std::string>& words) : job_(job) {
+  Ranks(const RankJob& job, const std::vector<std::string>& words, Cgroups groups)
+      : job_(job), groups_(std::move(groups)), memory_kills_(groups_.memory_kills()) {
     set_up_signals();
     for (const auto& [name, value] : thread_environment()) setenv(name.c_str(), value.c_str(), 0);
     setenv("ASSAY_LAUNCHER", "1", 1);
@@ -228,9 +230,22 @@ class Ranks {
   void tell_of_signal(const Child& child) const {
     if (!WIFSIGNALED(child.status) || asked_at_) return;
     const auto number = &child - children_.data();
+    const int signal = WTERMSIG(child.status);
     std::cerr << "assay: the process of rank " << number << " of this host (" << child.process
-              << ") was ended by signal " << WTERMSIG(child.status) << " ("
-              << sigdescr_np(WTERMSIG(child.status)) << ")" << std::endl;
+              << ") was ended by signal " << signal << " (" << sigdescr_np(signal) << ")"
+              << (signal == SIGKILL ? reason_of_kill() : "") << std::endl;
+  }
+  /// The system counts the processes that it ends, before it ends them.
+  std::string reason_of_kill() const {
+    const auto now = groups_.memory_kills();
+    if (!now || !memory_kills_ || *now <= *memory_kills_)
+      return ", from outside, or by the system for want of memory";
+    const auto limit = groups_.memory_limit();
+    return ": the system killed it for want of memory; lower batch.micro or data.prefetch, set "
+           "memory.recompute=block, start fewer ranks on this host, or " +
+           (limit ? "raise the memory limit of its cgroup, " + limit->file + " (" +
+                        spec::bytes(limit->bytes) + ")"
+                  : std::string("end what else takes its memory"));
   }
 
   int code() const {
@@ -256,6 +271,8 @@ class Ranks {
   }
 
   const RankJob& job_;
+  const Cgroups groups_;
+  const std::optional<std::int64_t> memory_kills_;  ///< before the ranks were started
   sigset_t awaited_ = {}, before_ = {};
   std::vector<Child> children_;
   std::optional<Clock::time_point> asked_at_, insisted_at_, ended_badly_at_;
@@ -321,14 +338,14 @@ int refuse_ranks_within_launch(const std::string& why) {
   return static_cast<int>(ExitCode::usage);
 }
 
-int launch_ranks(const RankJob& job, const std::vector<std::string>& words) {
+int launch_ranks(const RankJob& job, const std::vector<std::string>& words, Cgroups groups) {
   if (job.host.empty() && rank_in_launch() >= 0)
     return refuse_ranks_within_launch(
         "--ranks " + std::to_string(job.here) +
         " starts ranks, and a launcher has started this process as one of several already: do without one of "
         "them, or, with one process a host, say by --of and --rendezvous that they belong together");
   make_room_for_connections(job.all);  // which the ranks inherit; refused once, not by each
-  return Ranks(job, words).wait();
+  return Ranks(job, words, std::move(groups)).wait();
 }
 
 }  // namespace assay::impl::cli

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "impl/cli/arguments.hpp"
+#include "impl/machine/cgroup.hpp"
 
 namespace assay::impl::cli {
 
@@ -28,8 +29,9 @@ std::vector<Option> rank_options(const std::string& ranks);
 /// have this process's terminal and process group, read nothing, and do not outlive it. The first SIGINT,
 /// SIGTERM, SIGHUP or SIGUSR1 asks all of them to stop, a second one ends them. Returns the exit code of the
 /// job: of the first rank that ended for a reason of its own; ExitCode::peer_lost where a signal ended one
-/// that nobody asked for; 130 where somebody insisted. Errors: UserError(io) where they cannot be started.
-int launch_ranks(const RankJob& job, const std::vector<std::string>& words);
+/// that nobody asked for; 130 where somebody insisted. `groups` tell whether the system killed one for want
+/// of memory. Errors: UserError(io) where they cannot be started.
+int launch_ranks(const RankJob& job, const std::vector<std::string>& words, Cgroups groups = Cgroups());
 
 /// For `--ranks` in a process that a launcher (srun, torchrun, mpirun) started as one of several: `why` is an
 /// error of the first of them, the others end without a word, a moment later. Returns their exit code.

@@ -8,6 +8,7 @@
 #include "impl/cli/verb.hpp"
 #include "impl/data/data_files.hpp"
 #include "impl/logs/plain_output.hpp"
+#include "impl/machine/disk_fault.hpp"
 #include "impl/machine/probe.hpp"
 #include "impl/machine/standard_streams.hpp"
 #include "impl/report/write_report.hpp"
@@ -108,6 +109,7 @@ int start(const std::vector<std::string>& words, impl::cli::Streams streams) {
 
 int main(int count, char** words) {
   impl::open_standard_streams();
+  impl::make_file_limit_an_error();
   const impl::logs::PlainOutput out(std::cout, isatty(STDOUT_FILENO)), err(std::cerr, isatty(STDERR_FILENO));
   const impl::cli::Streams streams{std::cout, std::cerr};
   return impl::cli::guarded(streams, [&] { return start({words + 1, words + count}, streams); });

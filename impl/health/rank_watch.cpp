@@ -186,6 +186,7 @@ void RankWatch::warn_of(const std::vector<Found>& slow) {
 /// The first verdict in the store is that of all ranks; without a store, each machine has its own. The lowest
 /// rank that is left reports it: rank 0 has the record, rank 1 may share its disk.
 void RankWatch::conclude() {
+  concludes_ = true;
   wait_until([this] { return !turn(0.1) || news_.verdict; }, 2);
   closed_ = closed_ || !news_.verdict;
   if (news_.verdict) verdict_ = news_.verdict;

@@ -64,6 +64,8 @@ class RankWatch {
   void fail(const std::string& why);
   /// All ranks have finished, and none needs another any more: ends the watch.
   void leave();
+  /// Whether it has found a loss, saves what is left, reports it, and then ends this process.
+  bool concludes() const { return concludes_; }
 
  private:
   /// Which rank is lost, decided once for all ranks; no_rank: all ranks stand still for an unknown reason.
@@ -112,7 +114,8 @@ class RankWatch {
   bool closed_ = false;             ///< the store does not answer any more
   std::future<void> warning_;       ///< the last one, which waits for those before it
 
-  std::atomic<bool> concluded_ = false;  ///< a rank is lost, and that is reported
+  std::atomic<bool> concludes_ = false;  ///< a rank is lost
+  std::atomic<bool> concluded_ = false;  ///< and that is reported
 
   std::mutex reporting_, warning_of_;  ///< held while a loss or a warning is recorded
   WatchRecord record_;                 ///< changed under both

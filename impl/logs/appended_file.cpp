@@ -1,5 +1,6 @@
 #include "impl/logs/appended_file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,12 +10,36 @@
 #include <utility>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/machine/patient_call.hpp"
 
 namespace assay::impl::logs {
 
 AppendedFile::~AppendedFile() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+AppendedFile::Moved AppendedFile::move_to(int descriptor) {
+  const DiskCall disk;
+  Moved moved;
+  // This one may be open for writing alone.
+  const int from = open(("/proc/self/fd/" + std::to_string(descriptor_)).c_str(), O_RDONLY | O_CLOEXEC);
+  std::string block(1 << 20, '\0');
+  for (off_t done = 0; moved.reason == 0;) {
+    const ssize_t got =
+        from < 0 ? -1 : patiently([&] { return pread(from, block.data(), block.size(), done); });
+    moved.whole = got >= 0;
+    if (got <= 0) break;
+    moved.reason = write_all(descriptor, std::string_view(block).substr(0, static_cast<std::size_t>(got)));
+    done += got;
+  }
+  if (from >= 0) close(from);
+  if (moved.reason == 0 && !moved.whole && ftruncate(descriptor, 0) != 0) moved.reason = errno;
+  if (moved.reason == 0 && fsync(descriptor) != 0) moved.reason = errno;
+  if (moved.reason != 0) return moved;
+  close(std::exchange(descriptor_, descriptor));
+  unflushed_.clear();
+  return moved;
 }
 
 int AppendedFile::write_waiting() {

@@ -18,6 +18,16 @@ class AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
 
   int descriptor() const { return descriptor_; }
+
+  /// Goes on in another file, which is open for writing and empty: it gets all that this one holds, on the
+  /// disk, whatever became of this one's name. Takes over the descriptor unless the other file does not take
+  /// it: then the reason (errno) is returned, and nothing has changed. `whole`: false where this file cannot
+  /// be read any more, and the other one begins empty.
+  struct Moved {
+    int reason = 0;
+    bool whole = true;
+  };
+  Moved move_to(int descriptor);
   /// The system's reason why not all of it was taken, 0 when it was. None of them is told until over 64 MiB
   /// wait.
   int append(std::string_view bytes);
@@ -33,7 +43,7 @@ class AppendedFile {
   int flush();
   bool take_back();
 
-  const int descriptor_;
+  int descriptor_;
   std::string waiting_, unflushed_;  ///< unflushed_: written, and not known to be on the disk
   int reason_ = 0;
 };

@@ -35,6 +35,8 @@ class Console {
 
   /// Domain: a RunStart before anything else.
   void show(const spec::record::Event& event);
+  /// The run goes on in another folder, that of `start`; prints nothing.
+  void folder_is(const spec::record::RunStart& start) { start_ = start; }
 
  private:
   void show_event(const spec::record::RunStart& start);

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <system_error>
 
+#include "impl/machine/disk_fault.hpp"
 #include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/write.hpp"
@@ -18,11 +18,7 @@ namespace assay::impl::logs {
 namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& action, int reason) {
-  throw UserError(
-      ExitCode::io,
-      file.string() + ": cannot " + action + " the run's record: " + std::strerror(reason) +
-          (reason == ENOSPC || reason == EDQUOT ? "; free space or give another " : "; give another ") +
-          "run.directory");
+  throw FileError(file.string() + ": cannot " + action + " the run's record: " + cause_of(reason), reason);
 }
 
 /// Offset after the last line break in the first `size` bytes of the open file, in steps from their end.
@@ -82,6 +78,26 @@ RecordWriter::RecordWriter(std::filesystem::path file) : file_(std::move(file)) 
       chain_.go_on_behind(*line);
     }
   }
+}
+
+bool RecordWriter::in_place() const { return leads_to(file_, lines_->descriptor()); }
+
+bool RecordWriter::move_to(const std::filesystem::path& file) {
+  const OutputFolder folder(file.parent_path());
+  const std::string name = file.filename().string();
+  std::error_code none;
+  if (folder.look(name) != Entry::none && !std::filesystem::is_empty(file, none))
+    folder.rename(name, name + ".other");
+  const int descriptor = folder.open_file(name, O_RDWR | O_CREAT | O_APPEND);
+  lock(descriptor, file);
+  const AppendedFile::Moved moved = lines_->move_to(descriptor);
+  if (moved.reason != 0) {
+    close(descriptor);
+    refuse(file, "write", moved.reason);
+  }
+  file_ = file;
+  if (!moved.whole) chain_ = {};
+  return moved.whole;
 }
 
 void RecordWriter::write(const spec::record::Event& event) {

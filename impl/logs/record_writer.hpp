@@ -36,6 +36,13 @@ class RecordWriter {
 
   const std::filesystem::path& path() const { return file_; }
 
+  /// Whether its path leads to it still.
+  bool in_place() const;
+  /// Goes on as another file, which begins with all that was written so far; one of that name that holds
+  /// something becomes NAME.other. False: what was written cannot be read any more, and the record begins
+  /// anew. Errors, after which nothing has changed: UserError(io, usage), as the constructor's.
+  bool move_to(const std::filesystem::path& file);
+
  private:
   std::filesystem::path file_;
   std::optional<AppendedFile> lines_;

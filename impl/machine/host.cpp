@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -31,17 +32,24 @@ std::string operating_system() {
   return uname(&names) == 0 ? std::string(names.sysname) + " " + names.release : "unknown";
 }
 
-std::int64_t host_memory() {
-  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+MemoryOfHost memory_of_host(const Cgroups& groups) {
+  const std::int64_t all = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  const auto limit = groups.memory_limit();
+  if (limit && limit->bytes < all) return {limit->bytes, limit->left, limit->file};
+  return {all, all, ""};
 }
 
-std::int64_t available_host_memory() {
+std::int64_t host_memory() { return memory_of_host().bytes; }
+
+std::int64_t available_host_memory(const Cgroups& groups) {
+  const auto limit = groups.memory_limit();
+  const std::int64_t left = limit ? limit->left : std::numeric_limits<std::int64_t>::max();
   std::ifstream file("/proc/meminfo");
   std::string name;
   for (std::int64_t kib = 0; file >> name >> kib;
        file.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))
-    if (name == "MemAvailable:") return kib * 1024;
-  return host_memory();
+    if (name == "MemAvailable:") return std::min(left, kib * 1024);
+  return std::min(left, host_memory());
 }
 
 std::int64_t resident_bytes() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "impl/machine/cgroup.hpp"
 #include "impl/machine/host_name.hpp"
 
 namespace assay::impl::run {
@@ -13,11 +14,17 @@ using impl::host_name;
 /// As in /proc/cpuinfo "model name"; "unknown" where there is none.
 std::string cpu_model();
 std::string operating_system();  ///< kernel name and release
-/// Memory of the host [B].
-std::int64_t host_memory();
-/// Memory of the host that new tensors may take, by /proc/meminfo: what is free, and what the system would
-/// give back of its caches; all of it where the system does not say [B].
-std::int64_t available_host_memory();
+/// Memory that processes of this host, or of this process's cgroup, may have together.
+struct MemoryOfHost {
+  std::int64_t bytes = 0;
+  std::int64_t left = 0;  ///< of a cgroup's limit, what its processes do not have yet; else `bytes`
+  std::string limit;      ///< the cgroup's file that states it; empty: the host has no more
+};
+MemoryOfHost memory_of_host(const Cgroups& groups = Cgroups());
+std::int64_t host_memory();  ///< its bytes
+/// Memory of the host that new tensors may take, by /proc/meminfo and the cgroup: what is free, and what the
+/// system would give back of its caches; all of it where the system does not say [B].
+std::int64_t available_host_memory(const Cgroups& groups = Cgroups());
 /// Resident memory of this process [B].
 std::int64_t resident_bytes();
 

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "impl/machine/disk_fault.hpp"
+#include "impl/machine/patient_call.hpp"
 #include "spec/error.hpp"
 #include "spec/text/file.hpp"
 #include "spec/text/quote.hpp"
@@ -22,24 +24,8 @@ namespace fs = std::filesystem;
 constexpr int folder_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr mode_t any_file = 0666, any_folder = 0777;  // less the umask
 
-std::string reason_of(int error) {
-  switch (error) {
-    case ELOOP:
-      return "it is a link, and nothing is written or removed through links; put the file or folder itself "
-             "there";
-    case ENOSPC:
-    case EDQUOT:
-      return std::generic_category().message(error) + "; free space, or give another folder";
-    case EEXIST:
-      return "it is there already";
-    default:
-      return std::generic_category().message(error) + "; look at what stands there and who may write to it";
-  }
-}
-
 [[noreturn]] void fail_at(const char* operation, const fs::path& path, int reason) {
-  throw UserError(ExitCode::io,
-                  std::string("cannot ") + operation + " " + path.string() + ": " + reason_of(reason));
+  throw FileError(std::string("cannot ") + operation + " " + path.string() + ": " + cause_of(reason), reason);
 }
 
 fs::path place_in(const fs::path& folder, const std::string& name) {
@@ -165,8 +151,17 @@ void OutputFolder::sync() const {
   if (::fsync(descriptor_) != 0) fail_at("flush", path_, errno);
 }
 
+bool OutputFolder::still_there() const { return leads_to(path_, descriptor_); }
+
 std::string OutputFolder::path_for_others(const std::string& name) const {
   return "/proc/self/fd/" + std::to_string(descriptor_) + "/" + single_part(name);
+}
+
+bool leads_to(const fs::path& path, int descriptor) {
+  struct stat there {
+  }, open{};
+  return patiently([&] { return ::stat(path.c_str(), &there); }) == 0 && ::fstat(descriptor, &open) == 0 &&
+         there.st_dev == open.st_dev && there.st_ino == open.st_ino;
 }
 
 int write_all(int descriptor, std::string_view bytes) {

@@ -13,7 +13,8 @@ enum class Entry { none, file, folder, link, other };
 /// An open folder. Its own path may lead through links, since a user gave it (/scratch may be one). What is
 /// opened, made, renamed or removed within it is named by one part of a path, and is never reached through a
 /// link: neither written through one nor deleted behind one. New files and folders get the permissions that
-/// the umask leaves. Errors of all members: UserError(io) naming path, operation and reason.
+/// the umask leaves. Errors of all members: UserError(io) naming path, operation and reason; FileError where
+/// a call failed.
 class OutputFolder {
  public:
   /// "" is the current folder.
@@ -43,6 +44,10 @@ class OutputFolder {
   /// Waits until the names in it are on the disk.
   void sync() const;
 
+  /// Whether its path leads to it still: it was not removed, renamed or unmounted, and no other one has come
+  /// in its place.
+  bool still_there() const;
+
   /// A path of `name` for others' code, which no link of the folder's own path can lead elsewhere. What
   /// `name` itself is, others' code does not look at: remove it first.
   std::string path_for_others(const std::string& name) const;
@@ -54,6 +59,9 @@ class OutputFolder {
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+/// Whether `path` leads to the file or folder that is open as `descriptor`.
+bool leads_to(const std::filesystem::path& path, int descriptor);
 
 /// Writes all of `bytes`. The reason why not, as errno; 0.
 int write_all(int descriptor, std::string_view bytes);

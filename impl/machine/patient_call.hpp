@@ -2,7 +2,10 @@
 // System calls on files that are made again where they failed for a moment only.
 #include <cerrno>
 #include <chrono>
+#include <concepts>
 #include <thread>
+
+#include "spec/text/file.hpp"
 
 namespace assay::impl {
 
@@ -11,17 +14,25 @@ inline bool may_pass(int reason) {
   return reason == EIO || reason == ETIMEDOUT || reason == ESTALE || reason == EAGAIN;
 }
 
-/// Makes `call`, which returns -1 and sets errno where it fails. One that was interrupted is made again, and
-/// one that may pass three times more, after pauses of 0.1, 0.4 and 1.6 s.
+/// Makes `call`, which returns -1 and sets errno where it fails, or throws spec::FileFault. One that was
+/// interrupted is made again, and one that may pass three times more, after pauses of 0.1, 0.4 and 1.6 s.
 template <class Call>
 auto patiently(const Call& call) {
   std::chrono::milliseconds pause{100};
-  for (int again = 0;;) {
-    const auto result = call();
-    if (result >= 0 || (errno != EINTR && (!may_pass(errno) || again == 3))) return result;
-    if (errno == EINTR) continue;
+  for (int again = 0;; ++again) {
+    try {
+      auto result = call();
+      if constexpr (std::integral<decltype(result)>) {
+        while (result < 0 && errno == EINTR) result = call();
+        if (result >= 0 || !may_pass(errno) || again == 3) return result;
+      } else {
+        return result;
+      }
+    } catch (const spec::FileFault& fault) {
+      if (!may_pass(fault.reason()) || again == 3) throw;
+    }
     std::this_thread::sleep_for(pause);
-    pause *= 4, ++again;
+    pause *= 4;
   }
 }
 

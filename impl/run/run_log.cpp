@@ -89,8 +89,25 @@ void RunLog::read_what_is_there(const std::string& record) {
 void RunLog::open(std::int64_t log_every, bool tensorboard) {
   read_what_is_there(directory_ + "/run.jsonl");
   writer_.emplace(directory_ + "/run.jsonl");
+  folder_.emplace(directory_);
   if (tensorboard) curves_.emplace(directory_);
   console_.emplace(std::cout, std::cerr, logs::detect_terminal(), log_every);
+}
+
+bool RunLog::move_to(const std::string& directory) {
+  const std::scoped_lock lock(telling_);
+  const bool whole = !writer_ || writer_->move_to(directory + "/run.jsonl");
+  directory_ = directory;
+  for (auto& [name, value] : start_.settings)
+    if (name == "run.directory") value = directory;
+  if (!writer_) return true;
+  folder_.emplace(directory);
+  if (!whole) writer_->write(start_);
+  if (console_) console_->folder_is(start_);
+  if (curves_)
+    if (const auto lost = curves_->move_to(directory))
+      say(Warning{.step = {}, .code = "tensorboard", .text = *lost});
+  return whole;
 }
 
 /// Steps of this start are not done again in it.

@@ -11,6 +11,7 @@
 #include "impl/logs/console.hpp"
 #include "impl/logs/record_writer.hpp"
 #include "impl/logs/tensorboard/event_writer.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "impl/run/run_clock.hpp"
 #include "impl/run/warnings.hpp"
 #include "spec/error.hpp"
@@ -29,6 +30,14 @@ class RunLog {
   /// RecordWriter and EventWriter.
   void open(std::int64_t log_every, bool tensorboard = false);
   bool opened() const { return writer_.has_value(); }
+
+  /// Whether the folder, and the record in it, are those that were opened: on rank 0.
+  bool folder_in_place() const { return folder_->still_there(); }
+  bool in_place() const { return folder_in_place() && writer_->in_place(); }
+  /// The folder is this one from here on. Where this rank writes, record and curves go on in it with what was
+  /// written so far; false: that cannot be read any more, and the record begins anew. Errors: UserError of
+  /// RecordWriter, and nothing has changed.
+  bool move_to(const std::string& directory);
 
   const spec::record::RunStart& start() const { return start_; }
   /// What of the record that was there already is damaged.
@@ -64,6 +73,7 @@ class RunLog {
   spec::record::RunStart start_;
   std::string directory_;
   std::recursive_timed_mutex telling_;  ///< of the record and the counts
+  std::optional<OutputFolder> folder_;  ///< on rank 0
   std::optional<logs::RecordWriter> writer_;
   std::optional<logs::tensorboard::EventWriter> curves_;
   std::optional<logs::Console> console_;

@@ -93,6 +93,7 @@ void Saving::tell_failure(std::int64_t step, const std::string& text) {
 
 std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, const checkpoint::State& state) {
   return error_in([&] {
+    begins_();
     const auto begin = std::chrono::steady_clock::now();
     const checkpoint::Saved saved =
         checkpoint::save(config_.directory, buffers, state, retention(), groups_, piece_);
@@ -113,6 +114,7 @@ std::optional<std::string> Saving::failure_to_begin(const ParameterBuffers& buff
                                                     const checkpoint::State& state) {
   bool there = false;
   auto failed = error_in([&] {
+    begins_();
     auto save = std::make_unique<checkpoint::Save>(config_.directory, buffers, state, retention(), groups_);
     there = save->there();
     if (!there) beside_ = std::make_unique<SaveUnderWay>(std::move(save), buffers, memory_, groups_.all());

@@ -35,6 +35,8 @@ class Saving {
   /// Called whenever one of the parameters' tensors comes to be written while steps wait, and after a save
   /// that failed.
   void on_piece(std::function<void()> piece) { piece_ = std::move(piece); }
+  /// Called before each save, on all ranks: what it throws is what failed of the save.
+  void on_save(std::function<void()> begins) { begins_ = std::move(begins); }
 
   /// With checkpoint.asynchronous, where the run is saved on the way: takes the host's memory for a copy of
   /// the state, so that no save has to. Where a host lacks it, a warning says so, and steps will wait for
@@ -87,7 +89,7 @@ class Saving {
   std::unique_ptr<LayoutGroups> own_groups_;
   LayoutGroups& groups_;
   Say say_;
-  std::function<void()> piece_ = [] {};
+  std::function<void()> piece_ = [] {}, begins_ = [] {};
   std::chrono::milliseconds patience_;
   bool asynchronous_ = false;
   checkpoint::HostMemory memory_;

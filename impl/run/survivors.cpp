@@ -62,6 +62,14 @@ std::optional<std::string> at_most(std::chrono::seconds patience, std::function<
   return shared->result;
 }
 
+/// The state's count, once no update is under way: one of copies waits for no other rank, and ends by itself.
+std::uint32_t settled(const StateMark& mark) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  std::uint32_t count = mark.count();
+  for (; !mark.at(count) && std::chrono::steady_clock::now() < until; count = mark.count())
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return count;
+}
 }  // namespace
 
 std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost) {
@@ -91,9 +99,9 @@ Survivors::Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, cons
   start_ = all.all_gather(std::to_string(getpid()) + "-" + std::to_string(now)).front();
 }
 
-std::string Survivors::save(int lost, std::int64_t first_step) const {
+std::string Survivors::save(int lost, std::int64_t first_step, const std::string& directory) const {
   const auto writer = writer_without(parts_, rank_, lost);
-  const std::uint32_t count = mark_.count();
+  const std::uint32_t count = writer ? settled(mark_) : mark_.count();
   const auto whole = mark_.at(count);
   const std::string who = "rank " + std::to_string(lost);
   if (whole && whole->step <= first_step) return "";
@@ -105,15 +113,16 @@ std::string Survivors::save(int lost, std::int64_t first_step) const {
   // What the slowest disk takes that anyone trains on [B/s].
   constexpr std::int64_t slowest = 50 << 20;
   const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);
-  const auto result = at_most(patience, [this, writer = *writer, lost, whole = *whole, count, patience] {
-    return written(writer, lost, whole, count, patience);
-  });
+  const auto result =
+      at_most(patience, [this, writer = *writer, lost, whole = *whole, count, patience, directory] {
+        return written(writer, lost, whole, count, patience, directory);
+      });
   return result.value_or("weights and moments are not saved: that took longer than " +
                          std::to_string(patience.count()) + " s");
 }
 
 std::string Survivors::written(const Writer& writer, int lost, const WholeState& whole, std::uint32_t count,
-                               std::chrono::seconds patience) const {
+                               std::chrono::seconds patience, const std::string& directory) const {
   const c10::InferenceMode no_autograd;
   const at::Device device = buffers_.master.device();
   // The trainer's stream may hang behind a kernel that waits for the lost rank.
@@ -124,7 +133,7 @@ std::string Survivors::written(const Writer& writer, int lost, const WholeState&
   std::vector<int> left;
   for (int rank = 0; rank < std::ssize(parts_); ++rank)
     if (rank != lost) left.push_back(rank);
-  checkpoint::Save save(target.directory, buffers_, target.state, target.keep,
+  checkpoint::Save save(directory, buffers_, target.state, target.keep,
                         {.rank = rank_,
                          .ranks = static_cast<int>(parts_.size()),
                          .left = left,

@@ -26,26 +26,25 @@ std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int ra
 
 class Survivors {
  public:
-  /// `state`: what is saved besides the buffers, of a state that is whole, and where; called by `save`, on
-  /// its thread. Collective.
+  /// What is saved besides the buffers, of a state that is whole.
   struct Target {
-    std::string directory;
     checkpoint::State state;
     checkpoint::Retention keep;
   };
+  /// `target`: called by `save`, on its thread. Collective.
   Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, const StateMark& mark,
             std::function<Target(const WholeState&)> target);
 
-  /// Saves what is left without rank `lost`. Called on every other rank, by a thread beside the trainer's,
-  /// which may hang in a collective or go on; they find each other by the files that they write. Waits for no
-  /// stream of the GPU that the trainer uses, and no longer than a disk may take. Returns what became of it,
-  /// for people; empty where no step was done since `first_step`, and where this rank is not the one that
-  /// commits.
-  std::string save(int lost, std::int64_t first_step) const;
+  /// Saves what is left without rank `lost`, in the run's folder `directory`. Called on every other rank, by
+  /// a thread beside the trainer's, which may hang in a collective or go on; they find each other by the
+  /// files that they write. Waits for no stream of the GPU that the trainer uses, and no longer than a disk
+  /// may take. Returns what became of it, for people; empty where no step was done since `first_step`, and
+  /// where this rank is not the one that commits.
+  std::string save(int lost, std::int64_t first_step, const std::string& directory) const;
 
  private:
   std::string written(const Writer& writer, int lost, const WholeState& whole, std::uint32_t count,
-                      std::chrono::seconds patience) const;
+                      std::chrono::seconds patience, const std::string& directory) const;
 
   const ParameterBuffers& buffers_;
   const StateMark& mark_;

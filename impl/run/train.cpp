@@ -126,8 +126,9 @@ class Run {
   void record_what_the_watch_sees() {
     if (!watch_) return;
     WatchRecord record;
-    record.save = [this](int lost) {
-      if (const Survivors* left = survivors_.load()) saved_without_ = left->save(lost, first_step_);
+    record.save = [this, directory = config_.directory](int lost) {
+      if (const Survivors* left = survivors_.load())
+        saved_without_ = left->save(lost, first_step_, directory);
     };
     record.advice = [this, directory = config_.directory] {
       return (saved_without_.empty() ? "" : saved_without_ + "; ") + way_to_go_on(directory);
@@ -170,6 +171,7 @@ class Run {
     Saving& saving = saving_.emplace(config_, trainer_->groups(),
                                      [this](const Event& event) { alone([&] { log_.say(event); }); });
     saving.on_piece([this] { row_.tick(); });
+    saving.on_save([this] { keep_a_folder(), keep_algorithms(); });
     saving.take_memory(trainer_->buffers());
     if (start_.resume) {
       go_on_from(*start_.resume);
@@ -221,7 +223,10 @@ class Run {
         saving.finish();
         save_at_end = saving.active();  // what failed is owed
       }
-      if (save_at_end) saving.at_last(trainer_->buffers(), state(), stop);
+      if (save_at_end)
+        saving.at_last(trainer_->buffers(), state(), stop);
+      else
+        keep_a_folder();
     });
     agree_on_errors();
     if (validation_stopped_)
@@ -393,7 +398,6 @@ class Run {
     row_.enter(Doing::checkpoint);
     log_.enter(RunPart::saves);
     const auto begin = std::chrono::steady_clock::now();
-    keep_algorithms();
     save();
     // A part of the run's saves: not a moment longer than what the record's goodput counts as such.
     const std::chrono::duration<double> lasted = std::chrono::steady_clock::now() - begin;
@@ -412,6 +416,30 @@ class Run {
       log_.say(Warning{.step = report.step + 1, .code = "cuda_graph", .text = line});
     if (!warned_of_rate_) warned_of_rate_ = log_.warn(above_peak_warning(step, log_.start()));
     if (report.step == 0) log_.warn(first_loss_warning(report.result.cross_entropy, log_.start()));
+  }
+
+  /// A run whose folder was removed, renamed or unmounted, or has another one in its place, goes on in
+  /// another one, which is made now. Collective. Errors: UserError(io) where no place is left.
+  void keep_a_folder() {
+    std::string now;
+    bool whole = true;
+    refuse_together(communicator_, [&] {
+      if (communicator_.rank() != 0 || log_.in_place()) return;
+      const bool record_alone = log_.folder_in_place();
+      now = record_alone ? config_.directory : another_folder(config_.directory);
+      try {
+        whole = log_.move_to(now);
+      } catch (...) {
+        if (!record_alone) unclaim(now);
+        throw;
+      }
+      alone([&] { log_.say(folder_warning(config_.directory, now, record_alone, whole)); });
+    });
+    now = communicator_.all_gather(now).front();
+    if (now.empty() || now == config_.directory) return;
+    if (communicator_.rank() != 0) log_.move_to(now);
+    start_.config.directory = now;
+    record_what_the_watch_sees();
   }
 
   /// Whatever a checkpoint is resumed from, its run's algorithms are in the folder.
@@ -451,9 +479,7 @@ class Run {
     start.step = whole.step, start.skipped = whole.skipped;
     start.tokens = trainer_->tokens_at(whole.step);
     start.record.clear(), start.validation.reset();
-    return {.directory = config_.directory,
-            .state = std::move(start),
-            .keep = {config_.checkpoint_keep, config_.keep_best}};
+    return {.state = std::move(start), .keep = {config_.checkpoint_keep, config_.keep_best}};
   }
 
   /// Text of the trained model, judged by the grammar. Every rank makes the same, for weights may be in
@@ -503,13 +529,15 @@ class Run {
     log_.say(samples);
   }
 
-  /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank meanwhile.
+  /// What an engine says of a lost rank is seldom its name: the watch says it, and ends this rank meanwhile,
+  /// however long it saves what is left.
   void await_verdict_on(const std::exception& error) const {
-    constexpr std::chrono::seconds patience{30};
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto* user = dynamic_cast<const UserError*>(&error);
     const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (watch_ && user && user->code() == ExitCode::peer_lost && !agreed)
-      std::this_thread::sleep_for(patience);
+    if (!watch_ || !user || user->code() != ExitCode::peer_lost || agreed) return;
+    while (watch_->concludes() || std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 
   Start start_;

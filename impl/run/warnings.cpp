@@ -123,6 +123,21 @@ std::optional<Warning> record_waits_warning(std::size_t waiting, const std::stri
                          "; the record is kept in memory and written once the disk takes it"};
 }
 
+Warning folder_warning(const std::string& before, const std::string& now, bool record_alone, bool whole) {
+  const std::string what = record_alone ? "the record in " + before + " was removed or replaced"
+                                        : before + " was removed, renamed, unmounted or replaced",
+                    where = record_alone    ? "it is written anew"
+                            : now == before ? "it is made anew, and the run is saved there"
+                                            : "the run goes on, and is saved, in " + now;
+  return {
+      .step = {},
+      .code = "folder_gone",
+      .text = what + " while the run trained: " + where +
+              (whole ? ", with the whole record"
+                     : ", with the record from here on: what was written before cannot be read any more") +
+              (record_alone ? "" : "; checkpoints that were in the other one stay with it")};
+}
+
 void NormHistory::add(double norm) {
   if (!(norm > 0) || !std::isfinite(norm)) return;
   const int bin = static_cast<int>(std::floor(per_octave * std::log2(norm))) + per_octave * octaves / 2;

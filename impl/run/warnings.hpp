@@ -37,6 +37,11 @@ std::optional<spec::record::Warning> numa_warning(const spec::record::RunStart& 
 std::optional<spec::record::Warning> record_waits_warning(std::size_t waiting, const std::string& path,
                                                           int reason);
 
+/// A run that wrote to `before` writes to `now` from here on (Run::keep_a_folder). `record_alone`: the folder
+/// is the same, and its record was gone; `whole`: what was written of it before is there.
+spec::record::Warning folder_warning(const std::string& before, const std::string& now, bool record_alone,
+                                     bool whole);
+
 /// How often gradient norms of which size were seen: it stays as large as it is, however long a run.
 class NormHistory {
  public:

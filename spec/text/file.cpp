@@ -34,7 +34,10 @@ class Descriptor {
   int number_;
 };
 
-std::string reason() { return std::generic_category().message(errno); }
+[[noreturn]] void refuse(FileFault::Kind kind, const std::filesystem::path& path) {
+  const int reason = errno;
+  throw FileFault(kind, path, std::generic_category().message(reason), reason);
+}
 
 /// Of what is no regular file.
 const char* kind_of(mode_t mode) {
@@ -107,12 +110,11 @@ int open_for_reading(const std::filesystem::path& path, Behind behind) {
   // Without O_NONBLOCK a FIFO holds this call up until somebody writes to it.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.number() < 0) {
-    if (errno == ENOENT || errno == ENOTDIR) throw FileFault(FileFault::Kind::missing, path, reason());
-    throw FileFault(errno == ENXIO ? FileFault::Kind::not_regular : FileFault::Kind::not_readable, path,
-                    reason());
+    if (errno == ENOENT || errno == ENOTDIR) refuse(FileFault::Kind::missing, path);
+    refuse(errno == ENXIO ? FileFault::Kind::not_regular : FileFault::Kind::not_readable, path);
   }
   struct stat status {};
-  if (::fstat(file.number(), &status) != 0) throw FileFault(FileFault::Kind::not_readable, path, reason());
+  if (::fstat(file.number(), &status) != 0) refuse(FileFault::Kind::not_readable, path);
   const mode_t mode = status.st_mode;
   const bool stream = S_ISFIFO(mode) || S_ISSOCK(mode) || ::isatty(file.number());
   if (!S_ISREG(mode) && !(stream && behind == Behind::stream))
@@ -137,7 +139,7 @@ std::string read_file(const std::filesystem::path& path, const FileLimit& limit,
   // The system's size is a promise of disks alone, and may change meanwhile.
   for (;;) {
     const ssize_t got = read_some(file.number(), block.data(), block.size());
-    if (got < 0) throw FileFault(FileFault::Kind::not_readable, path, reason());
+    if (got < 0) refuse(FileFault::Kind::not_readable, path);
     if (got == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(got));
     refuse_longer(static_cast<std::int64_t>(text.size()), "at least ");

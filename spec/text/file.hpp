@@ -42,15 +42,17 @@ inline constexpr FileLimit all[] = {recipe, model,       tokenizer, weight_index
 class FileFault : public UserError {
  public:
   enum class Kind { missing, not_readable, not_regular, too_long };
-  FileFault(Kind kind, const std::filesystem::path& path, const std::string& why)
-      : UserError(ExitCode::bad_data, path.string() + ": " + why), kind_(kind), why_(why) {}
+  FileFault(Kind kind, const std::filesystem::path& path, const std::string& why, int reason = 0)
+      : UserError(ExitCode::bad_data, path.string() + ": " + why), kind_(kind), why_(why), reason_(reason) {}
   Kind kind() const { return kind_; }
+  int reason() const { return reason_; }  ///< the system's (errno), 0 where it gave none
   /// What stands behind the file's name: "it is a folder", "Permission denied".
   const std::string& why() const { return why_; }
 
  private:
   Kind kind_;
   std::string why_;
+  int reason_;
 };
 
 /// What may stand behind a name: a regular file alone, or also a pipe, a socket or a terminal, which are read

@@ -56,32 +56,113 @@ class IoErrors : public tests::TrainProgram {
 
 /// The checkpoint of step 4 is written anew behind the next step; everything else as if nothing had been.
 TEST_F(IoErrors, OneErrorOfEachKindCostsNothing) {
-  const auto outcome = train_with(
-      "write run.jsonl EIO 5 1; fsync run.jsonl EIO 1 1; write tfevents EIO 3 1; read train.bin EIO 40 1; "
-      "write "
-      "report EIO 1 1; write .safetensors EIO 2 1; fsync run/checkpoints EIO 12 1; rename step_00000012 EIO "
-      "1 1",
-      "run", "checkpoint.every=4 checkpoint.keep=9 log.tensorboard=on");
-  EXPECT_EQ(outcome.code, 0) << outcome.messages;
-  EXPECT_EQ(met, std::string(8, '\1')) << "each was met";
-  const auto run = run_of("run");  // refuses a record that is not as it was written
-  EXPECT_EQ(run.steps.size(), 12u);
-  ASSERT_TRUE(run.end);
-  EXPECT_EQ(run.end->exit_code, 0);
-  const auto told = [&](const char* code, const char* text) {
-    return std::any_of(run.warnings.begin(), run.warnings.end(), [&](const auto& warning) {
-      return warning.code == code && warning.text.find(text) != std::string::npos;
-    });
+  for (const std::string ranks : {"1", "4"}) {
+    SCOPED_TRACE(ranks + " ranks");
+    const std::string name = "run" + ranks;
+    const auto outcome = train_with(
+        "write run.jsonl EIO 5 1; fsync run.jsonl EIO 1 1; write tfevents EIO 3 1; read train.bin EIO 20 1; "
+        "write report EIO 1 1; write .safetensors EIO 2 1; fsync /checkpoints EIO 12 1; rename step_00000012 "
+        "EIO "
+        "1 1",
+        name, "checkpoint.every=4 checkpoint.keep=9 log.tensorboard=on parallel.data=shard --ranks " + ranks);
+    EXPECT_EQ(outcome.code, 0) << outcome.messages;
+    EXPECT_EQ(met, std::string(8, '\1')) << "each was met";
+    const auto run = run_of(name);  // refuses a record that is not as it was written
+    EXPECT_EQ(run.steps.size(), 12u);
+    ASSERT_TRUE(run.end);
+    EXPECT_EQ(run.end->exit_code, 0);
+    const auto told = [&](const char* code, const char* text) {
+      return std::any_of(run.warnings.begin(), run.warnings.end(), [&](const auto& warning) {
+        return warning.code == code && warning.text.find(text) != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(told("record_waits", "Input/output error; the record is kept in memory"));
+    EXPECT_TRUE(told("not_saved", "Input/output error; look at the disk, or the network to it"));
+    EXPECT_EQ(outcome.messages.find("free space"), std::string::npos) << outcome.messages;
+    EXPECT_FALSE(told("tensorboard", ""));
+    for (const int step : {5, 8, 12}) EXPECT_TRUE(saved(name, step)) << step;
+    EXPECT_TRUE(fs::exists(folder(name) + "/report.html"));
+    EXPECT_EQ(tests::assay({"audit", folder(name)}).code, 0);
+    const auto curves = tests::shell("cat " + folder(name) + "/events.out.* | grep -ac loss/training");
+    EXPECT_EQ(curves.code, 0) << curves.messages;
+  }
+}
+
+/// A checkpoint is as good as before: a resume reads it again, and passes nothing over.
+TEST_F(IoErrors, OneErrorOfReadingACheckpointCostsNothing) {
+  ASSERT_EQ(train_with("", "run", "").code, 0);
+  for (const char* ranks : {"1", "4"}) {
+    const std::string name = "more" + std::string(ranks);
+    const fs::path state = scratch.write("state", std::string(512, '\0'));
+    const auto resumed = tests::shell(
+        "LD_PRELOAD=" + tests::binary_dir() +
+            "/lib/libio_faults.so ASSAY_IO_FAULTS='load manifest.json EIO 1 1; load COMMITTED EIO 1 1; read "
+            ".safetensors EIO 1 1' ASSAY_IO_FAULTS_STATE=" +
+            state.string() + " " + tests::assay_path() + " resume " + folder("run") + " --ranks " + ranks +
+            " --into " + folder(name) + " --change train.steps=14",
+        120);
+    EXPECT_EQ(resumed.code, 0) << resumed.messages;
+    std::ifstream in(state, std::ios::binary);
+    std::string each(3, '\0');
+    in.read(each.data(), 3);
+    EXPECT_EQ(each, std::string(3, '\1')) << "each was met";
+    const auto run = run_of(name);
+    ASSERT_EQ(run.resumes.size(), 1u);
+    EXPECT_EQ(run.resumes[0].step, 12);
+    for (const auto& warning : run.warnings) EXPECT_NE(warning.code, "damaged_checkpoint") << warning.text;
+  }
+}
+
+/// A save that fails says why and what to do about that; of room it speaks where there is none.
+TEST_F(IoErrors, ASaveThatFailsSaysItsOwnCause) {
+  const struct {
+    const char *fault, *cause;
+    bool full;
+  } trials[] = {
+      {"write .safetensors ENOSPC 1 1", "No space left on device; free space", true},
+      {"write .safetensors EDQUOT 1 1", "Disk quota exceeded; free space within the quota", true},
+      {"write .safetensors EIO 1 1", "Input/output error; look at the disk, or the network to it", false},
+      {"fsync .safetensors EROFS 1 1", "Read-only file system; its disk is mounted for reading alone", false},
+      {"rename step_00000004 EACCES 1 1", "Permission denied; look at who may write there", false},
+      {"rename step_00000004 ENOENT 1 1", "No such file or directory; look at what became of the folder",
+       false},
   };
-  EXPECT_TRUE(told("record_waits", "Input/output error; the record is kept in memory"));
-  EXPECT_TRUE(told("not_saved", "Input/output error; look at the disk, or the network to it"));
-  EXPECT_EQ(outcome.messages.find("free space"), std::string::npos) << outcome.messages;
-  EXPECT_FALSE(told("tensorboard", ""));
-  for (const int step : {5, 8, 12}) EXPECT_TRUE(saved("run", step)) << step;
-  EXPECT_TRUE(fs::exists(folder("run") + "/report.html"));
-  EXPECT_EQ(tests::assay({"audit", folder("run")}).code, 0);
-  const auto curves = tests::shell("cat " + folder("run") + "/events.out.* | grep -ac loss/training");
-  EXPECT_EQ(curves.code, 0) << curves.messages;
+  int number = 0;
+  for (const auto& trial : trials) {
+    const std::string name = "run" + std::to_string(number++);
+    const auto outcome = train_with(trial.fault, name, "checkpoint.every=4");
+    EXPECT_EQ(outcome.code, 0) << outcome.messages;
+    std::string text;
+    for (const auto& warning : run_of(name).warnings)
+      if (warning.code == "not_saved") text += warning.text;
+    EXPECT_NE(text.find(trial.cause), std::string::npos) << text;
+    for (const char* of_room : {"it needs ", "are free", "free space"})
+      EXPECT_EQ(text.find(of_room) != std::string::npos, trial.full) << text;
+  }
+}
+
+/// The limit of a file's length is as a full disk (EFBIG), and no signal ends the run.
+TEST_F(IoErrors, AFileThatMayNotGrowIsAnError) {
+  const std::string run = command("run") + " train.steps=4 sample.sentences=0";
+  const auto outcome =
+      tests::shell("(ulimit -f 1000; exec " + run + ") 2> " + folder("err") +
+                       " & p=$!; for ((i = 0; i < 2000; ++i)); do grep -q 'tried again for' " +
+                       folder("err") + " && break; sleep 0.02; done; kill -TERM $p; wait $p",
+                   60);
+  const auto messages = tests::shell("cat " + folder("err")).output;
+  EXPECT_EQ(outcome.code, 74) << messages;
+  EXPECT_NE(
+      messages.find("File too large; no file of this process may be as long: raise the limit (ulimit -f)"),
+      std::string::npos)
+      << messages;
+  EXPECT_EQ(messages.find("free space"), std::string::npos) << messages;
+  ASSERT_TRUE(run_of("run").end) << messages;
+  EXPECT_EQ(run_of("run").end->exit_code, 74);
+  EXPECT_EQ(run_of("run").steps.size(), 4u);
+  const auto written = tests::shell("(ulimit -f 0; exec " + tests::assay_path() + " report " + folder("run") +
+                                    " -o " + folder("page.html") + ")");
+  EXPECT_EQ(written.code, 74) << written.messages;
+  EXPECT_NE(written.messages.find("File too large"), std::string::npos) << written.messages;
 }
 
 /// The steps that were done are saved, and the run goes on from there bit for bit.

@@ -38,6 +38,43 @@ TEST(LaunchRanksCli, TheJobEndsForTheReasonOfItsFirstRank) {
   EXPECT_EQ(shell(launcher + "2 /no/such/program").code, 74);
 }
 
+/// A rank that the system killed cannot say why; its group's count of such kills does (cgroup v2, v1).
+TEST(LaunchRanksCli, ARankThatIsKilledForMemoryIsSaidToBe) {
+  const std::string outside = "signal 9 (Killed), from outside, or by the system for want of memory\n";
+  const tests::Scratch scratch;
+  std::filesystem::create_directories(scratch.path() / "proc/self");
+  std::filesystem::create_directories(scratch.path() / "cgroup/job");
+  std::filesystem::create_directories(scratch.path() / "cgroup/memory/job");
+  const std::string before = "export CGROUPS=" + scratch.path().string() + "; ";
+  const struct {
+    const char *line, *events, *limit, *file;
+  } trials[] = {{"0::/job\n", "cgroup/job/memory.events", "memory.max", "cgroup/job/memory.max"},
+                {"4:memory:/job\n", "cgroup/memory/job/memory.oom_control", "memory.limit_in_bytes",
+                 "cgroup/memory/job/memory.limit_in_bytes"}};
+  for (const auto& trial : trials) {
+    scratch.write("proc/self/cgroup", trial.line);
+    scratch.write(trial.events, "oom 3\noom_kill 2\n");
+    scratch.write(trial.file, "1048576000\n");
+    const std::string events = (scratch.path() / trial.events).string();
+    const auto dies = [&](const std::string& first) {
+      return ranks("[ $RANK = 1 ] && { " + first + "kill -KILL $$; }; sleep 0.3; exit 77", before);
+    };
+    const Outcome killed = dies("echo oom_kill 3 > " + events + "; ");
+    EXPECT_EQ(killed.code, 77);
+    EXPECT_NE(killed.messages.find("(Killed): the system killed it for want of memory; lower batch.micro"),
+              std::string::npos)
+        << killed.messages;
+    EXPECT_NE(killed.messages.find("raise the memory limit of its cgroup, " + scratch.path().string() + "/" +
+                                   trial.file + " (0.98 GiB)"),
+              std::string::npos)
+        << killed.messages;
+    const Outcome by_hand = dies("");
+    EXPECT_NE(by_hand.messages.find(outside), std::string::npos) << by_hand.messages;
+  }
+  scratch.write("proc/self/cgroup", "");
+  EXPECT_NE(ranks("kill -KILL $$", before).messages.find(outside), std::string::npos);
+}
+
 /// They have nothing of their own that tells them.
 TEST(LaunchRanksCli, RanksThatAreLeftBehindAreEnded) {
   const auto begin = std::chrono::steady_clock::now();

@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
+
+#include "impl/machine/cgroup.hpp"
 
 namespace assay::impl::cli {
 namespace {
@@ -64,6 +67,10 @@ Machine look_at_machine() {
   machine.avx2 = has_flag(flags, "avx2") && has_flag(flags, "fma");
   machine.memory_bytes = memory("MemTotal");
   machine.available_bytes = memory("MemAvailable");
+  if (const auto limit = Cgroups().memory_limit()) {
+    machine.memory_bytes = std::min(machine.memory_bytes, limit->bytes);
+    machine.available_bytes = std::min(machine.available_bytes, limit->left);
+  }
   std::error_code error;
   machine.folder = fs::current_path(error).string();
   machine.folder_writable = access(".", W_OK) == 0;

@@ -2,11 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <system_error>
 
 #include "impl/machine/disk_call.hpp"
+#include "impl/machine/disk_fault.hpp"
 #include "impl/machine/output_folder.hpp"
 #include "spec/error.hpp"
 #include "spec/record/fields.hpp"
@@ -97,7 +98,7 @@ std::string host_name() {
 }
 
 std::string refusal(const std::filesystem::path& file, int reason) {
-  return file.string() + ": cannot write the curves for TensorBoard: " + std::strerror(reason);
+  return file.string() + ": cannot write the curves for TensorBoard: " + cause_of(reason);
 }
 
 }  // namespace
@@ -128,6 +129,21 @@ EventWriter::EventWriter(const std::filesystem::path& folder, std::function<doub
   } catch (const UserError& failed) {
     throw UserError(ExitCode::io, std::string(failed.what()) + "; or leave out log.tensorboard");
   }
+}
+
+std::optional<std::string> EventWriter::move_to(const std::filesystem::path& folder) {
+  if (!records_ || leads_to(folder / file_.filename(), records_->descriptor())) return {};
+  file_ = folder / file_.filename();
+  int reason = EEXIST;
+  try {
+    if (const auto descriptor = OutputFolder(folder).create(file_.filename().string()))
+      if ((reason = records_->move_to(*descriptor).reason) != 0) close(*descriptor);
+  } catch (const FileError& failed) {
+    reason = failed.reason();
+  }
+  if (reason == 0) return {};
+  records_.reset();
+  return refusal(file_, reason) + "; the run goes on without them";
 }
 
 std::string EventWriter::begin(std::int64_t steps_done) {

@@ -34,6 +34,9 @@ class EventWriter {
 
   const std::filesystem::path& path() const { return file_; }
 
+  /// Goes on in another folder, with what it wrote so far. Why it gave up, as `write`.
+  [[nodiscard]] std::optional<std::string> move_to(const std::filesystem::path& folder);
+
  private:
   /// Of what comes first: steps of earlier files that were not kept are dropped, and settings are shown.
   std::string begin(std::int64_t steps_done);

@@ -167,10 +167,10 @@ Count room_now(at::Device device) {
 Count room_of_every_rank(const spec::RunConfig& config, const spec::Batch& batch, at::Device device,
                          const MachineMemory& machine, Communicator& communicator) {
   constexpr double still_to_come = std::int64_t{2} << 30;  // NCCL's communicators, libraries' own memory
-  const double here =
-      device.is_cuda()
-          ? of_free * static_cast<double>(device_free_memory(device)) - still_to_come
-          : static_cast<double>(machine.device / machine.ranks) - bytes_read_ahead(config, batch);
+  const std::int64_t of_a_rank = machine.device / machine.ranks;
+  const double here = device.is_cuda()
+                          ? of_free * static_cast<double>(device_free_memory(device)) - still_to_come
+                          : static_cast<double>(of_a_rank) - bytes_read_ahead(config, batch);
   auto least = static_cast<std::int64_t>(std::clamp(here, 0.0, 9e18));
   for (const std::string& text : communicator.all_gather(std::to_string(least)))
     least = std::min<std::int64_t>(least, std::stoll(text));
@@ -188,15 +188,17 @@ double bytes_read_ahead(const spec::RunConfig& config, const spec::Batch& batch)
 void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, const spec::ModelSpec& model,
                             const spec::Batch& batch, const MachineMemory& machine) {
   const bool on_gpu = plan.setting.machine == Machine::cuda;
+  const std::string host_has =
+      machine.limit.empty() ? ", this machine has "
+                            : ", the memory limit of this process's cgroup, " + machine.limit + ", leaves ";
   const auto shared = [&](std::int64_t bytes) {
     return spec::bytes(bytes) +
            (machine.ranks > 1 ? " for its " + std::to_string(machine.ranks) + " ranks" : std::string());
   };
   const std::int64_t host = machine.host / machine.ranks;
   const std::int64_t device = on_gpu ? machine.device : machine.device / machine.ranks;
-  const std::string has = (on_gpu ? ", this GPU has " + spec::bytes(machine.device)
-                                  : ", this machine has " + shared(machine.device)) +
-                          "; ";
+  const std::string has =
+      (on_gpu ? ", this GPU has " + spec::bytes(machine.device) : host_has + shared(machine.device)) + "; ";
   const auto ahead = static_cast<std::int64_t>(std::min(bytes_read_ahead(config, batch), 9e18));
   const Count capacity = on_gpu ? device : std::max<std::int64_t>(0, device - ahead);
   const std::int64_t tensor = plan.setting.tensor_ranks, ranks = batch.ranks * tensor;
@@ -229,7 +231,7 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
                                          std::to_string(config.sequence_length) +
                                          " tokens with data.prefetch = " + std::to_string(config.prefetch) +
                                          ": the token ids of the steps read ahead take " + shown(ahead) +
-                                         " on each rank, this machine has " + shared(machine.host) +
+                                         " on each rank" + host_has + shared(machine.host) +
                                          "; lower batch.sequences or data.prefetch");
   if (plan.peak <= capacity) return;
   spec::memory::Setting unsampled = plan.setting;
@@ -259,10 +261,12 @@ void refuse_what_cannot_fit(const Plan& plan, const spec::RunConfig& config, con
 
 MachineMemory machine_memory(at::Device device, Communicator& communicator) {
   const HostRanks ranks = host_ranks(communicator);
-  return {.device = device_memory(device),
-          .host = host_memory(),
+  const MemoryOfHost host = memory_of_host();
+  return {.device = device.is_cuda() ? device_memory(device) : host.left,
+          .host = host.left,
           .ranks = ranks.here,
-          .ranks_per_host = ranks.each};
+          .ranks_per_host = ranks.each,
+          .limit = host.limit};
 }
 
 spec::record::Memory memory_event(const Plan& plan, std::int64_t step, at::Device device,

@@ -23,6 +23,7 @@ struct MachineMemory {
   std::int64_t host = 0;
   std::int64_t ranks = 1;           ///< of this host, that have its memory between them
   std::int64_t ranks_per_host = 1;  ///< of every host; 0 where they differ (impl/run/start/host_ranks.hpp)
+  std::string limit = {};           ///< the cgroup's file that leaves no more; empty: all that the host has
 };
 
 /// That of this rank. Collective.

@@ -111,7 +111,8 @@ std::optional<std::string> PinnedAlgorithms::keep(const std::string& directory) 
   if (communicator_.rank() != 0) return {};
   for (const std::string& text : all) kept_.merge(algorithms_of(text, "a rank").gemms);
   mine.gemms = kept_;
-  if (mine == written_) return {};
+  std::error_code unknown;
+  if (mine == written_ && fs::exists(fs::path(directory) / file_name, unknown)) return {};
   try {
     const OutputFolder folder(directory);
     replace_file(folder, file_name, to_json(mine));

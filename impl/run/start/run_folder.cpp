@@ -32,6 +32,12 @@ bool claim(const std::string& folder) {
   return record.has_value();
 }
 
+std::string free_folder(const std::string& directory) {
+  std::string chosen = directory;
+  for (int number = 2; !claim(chosen); ++number) chosen = directory + "-" + std::to_string(number);
+  return chosen;
+}
+
 /// What a run writes to or removes from is in its folder itself. Found out before anything is computed.
 void refuse_links(const std::string& folder) {
   const OutputFolder here(folder);
@@ -52,10 +58,31 @@ std::string run_directory(const spec::RunConfig& config, Communicator& communica
     if (config.resume != spec::Resume::never)
       checkpoint::create_durable_folder(chosen);
     else
-      for (int number = 2; !claim(chosen); ++number) chosen = config.directory + "-" + std::to_string(number);
+      chosen = free_folder(config.directory);
     refuse_links(chosen);
   });
   return communicator.all_gather(chosen).front();
+}
+
+std::string another_folder(const std::string& directory) {
+  std::string faults;
+  std::error_code nowhere;
+  const fs::path path = fs::path(directory).lexically_normal(), here = fs::current_path(nowhere),
+                 name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  for (const fs::path& each : {fs::path(directory), fs::path(directory + "-2"), here / name}) try {
+      if (each.is_absolute() || !nowhere) return free_folder(each.string());
+    } catch (const UserError& error) {
+      faults += std::string("; ") + error.what();
+    }
+  throw UserError(ExitCode::io, "the run's folder " + directory +
+                                    " was removed, renamed or unmounted, and no other one can be made" +
+                                    faults);
+}
+
+void unclaim(const std::string& directory) {
+  std::error_code unknown;
+  fs::remove(fs::path(directory) / record_name, unknown);
+  fs::remove(directory, unknown);
 }
 
 std::optional<std::string> linked_checkpoints(const std::string& directory) {

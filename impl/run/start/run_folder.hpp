@@ -14,6 +14,14 @@ namespace assay::impl::run {
 /// chooses. Errors: UserError(io), also where what a run writes within its folder is a link.
 std::string run_directory(const spec::RunConfig& config, Communicator& communicator);
 
+/// A folder for a run whose own, `directory`, was removed, renamed or unmounted, or has another one in its
+/// place; an empty record claims it. The first of these that can be made: the same path, unless another run
+/// is there by now; beside it directory-2, -3, ...; the same names in the working directory. Errors:
+/// UserError(io) where none can.
+std::string another_folder(const std::string& directory);
+/// Gives back a folder that was claimed, and in which nothing was written.
+void unclaim(const std::string& directory);
+
 /// What is said of checkpoints of `directory` that are links; nothing where none is.
 std::optional<std::string> linked_checkpoints(const std::string& directory);
 

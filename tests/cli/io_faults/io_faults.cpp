@@ -3,8 +3,8 @@
 //
 //   ASSAY_IO_FAULTS='CALL PART ERRNO FIRST COUNT; ...'  of the calls on files whose path holds PART, the one
 //   of that
-//       number, from 1, fails and COUNT - 1 behind it; COUNT 0: and all behind it. CALL: write, read, fsync,
-//       rename
+//       number, from 1, fails and COUNT - 1 behind it; COUNT 0: and all behind it. CALL: write, read (pread),
+//       load (read), fsync, rename
 //   ASSAY_IO_FAULTS_STATE=FILE  of zeros, which processes share: each rule is that of the process that meets
 //   it first,
 //       and the byte of its number becomes 1
@@ -43,7 +43,12 @@ struct Rule {
 };
 
 int number_of(const std::string& error) {
-  return error == "EIO" ? EIO : error == "ENOSPC" ? ENOSPC : error == "EROFS" ? EROFS : ENOENT;
+  return error == "EIO"      ? EIO
+         : error == "ENOSPC" ? ENOSPC
+         : error == "EDQUOT" ? EDQUOT
+         : error == "EACCES" ? EACCES
+         : error == "EROFS"  ? EROFS
+                             : ENOENT;
 }
 
 State* shared_state() {
@@ -145,6 +150,14 @@ ssize_t __pread_chk(int descriptor, void* bytes, size_t count, off_t at, size_t)
 }
 ssize_t __pread64_chk(int descriptor, void* bytes, size_t count, off64_t at, size_t) {
   return pread(descriptor, bytes, count, at);
+}
+
+ssize_t read(int descriptor, void* bytes, size_t count) {
+  static const auto real = next<ssize_t (*)(int, void*, size_t)>("read");
+  return fails("load", descriptor) ? -1 : real(descriptor, bytes, count);
+}
+ssize_t __read_chk(int descriptor, void* bytes, size_t count, size_t) {
+  return read(descriptor, bytes, count);
 }
 
 int fsync(int descriptor) {

@@ -120,6 +120,19 @@ TEST(MemoryLimitsImpl, AGpuIsJudgedByItsOwnMemory) {
   EXPECT_EQ(refusal(config, {.device = host, .host = host / 512}, gpu), "fits");  // data are the host's
 }
 
+/// 1.55 GiB in 1,000 MB: the system would kill it in the first step.
+TEST(MemoryLimitsImpl, ThePlanThatACgroupsLimitDoesNotHoldIsRefusedByThatName) {
+  const MachineMemory limited{.device = 64'000'000, .host = 64'000'000, .limit = "/sys/fs/cgroup/memory.max"};
+  EXPECT_EQ(refusal(demo(64, 64)), "fits");
+  const std::string text = refusal(demo(64, 64), limited);
+  EXPECT_NE(
+      text.find(", the memory limit of this process's cgroup, /sys/fs/cgroup/memory.max, leaves 61.0 MiB"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(refusal(demo(1'000'000'000, 1), limited).find("/sys/fs/cgroup/memory.max, leaves 61.0 MiB"),
+            std::string::npos);
+}
+
 TEST(MemoryLimitsImpl, LargeModelsOnOneH200AreJudgedAsMeasured) {
   const at::Device gpu(at::kCUDA, 0);
   const MachineMemory h200{.device = 150'100'000'000, .host = host * 16};

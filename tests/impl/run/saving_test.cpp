@@ -65,7 +65,10 @@ TEST_F(SavingImpl, ASaveOnTheWayThatFailsIsAWarningAndTheNextOneSaves) {
   unblock();
   saving.on_the_way(buffers, at_step(3));
   ASSERT_EQ(said_.size(), 3u);
-  EXPECT_NE(warning(1).find("step_00000002 (it needs "), std::string::npos) << warning(1);
+  EXPECT_NE(warning(1).find("step_00000002: cannot make the folder"), std::string::npos) << warning(1);
+  EXPECT_NE(warning(1).find("it is a file; move it away"), std::string::npos) << warning(1);
+  for (const char* of_full_disks : {"it needs", "are free", "free space"})
+    EXPECT_EQ(warning(1).find(of_full_disks), std::string::npos) << warning(1);
   EXPECT_NE(warning(1).find("the next save tries again"), std::string::npos) << warning(1);
   EXPECT_EQ(warning(1).find('\n'), std::string::npos) << warning(1);
   ASSERT_EQ(checkpoint::committed_checkpoints(parent_).size(), 2u);

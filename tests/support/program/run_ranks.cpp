@@ -1,7 +1,8 @@
 // run_ranks N PROGRAM [ARGUMENT...]: the program as N ranks, started as `assay train --ranks N` starts its
-// own.
+// own. CGROUPS=FOLDER: its cgroup and proc are taken for the system's.
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include "impl/cli/launch_ranks.hpp"
 
@@ -12,7 +13,11 @@ int main(int count, char** words) {
     return 2;
   }
   try {
-    return assay::impl::cli::launch_ranks({.here = ranks, .all = ranks}, {words + 2, words + count});
+    const char* fake = std::getenv("CGROUPS");
+    return assay::impl::cli::launch_ranks(
+        {.here = ranks, .all = ranks}, {words + 2, words + count},
+        fake ? assay::impl::Cgroups(std::string(fake) + "/cgroup", std::string(fake) + "/proc")
+             : assay::impl::Cgroups());
   } catch (const std::exception& error) {
     std::cerr << "run_ranks: " << error.what() << "\n";
     return 74;
