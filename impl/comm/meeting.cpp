@@ -217,9 +217,9 @@ class Meeting {
     while (!is_said(what)) {
       if (patience_.is_over(std::chrono::seconds(30))) {
         if (patience_.was_stopped()) throw UserError(ExitCode::saved_requeue, name() + stopped_text);
-        throw UserError(ExitCode::peer_lost, name() + " waited for the process that serves the job's store at " +
-                                                 launch_.host + ":" + std::to_string(launch_.port) +
-                                                 ", which said nothing; look at that one");
+        throw UserError(ExitCode::peer_lost,
+                        name() + " waited for the process that serves the job's store at " + launch_.host +
+                            ":" + std::to_string(launch_.port) + ", which said nothing; look at that one");
       }
       try {
         store_.wait({launch_.keys + "start/" + what}, std::chrono::seconds(1));
@@ -229,9 +229,7 @@ class Meeting {
     }
     return heard(what);
   }
-  std::string name() const {
-    return rank_ < 0 ? "host " + host_name() : "rank " + std::to_string(rank_);
-  }
+  std::string name() const { return rank_ < 0 ? "host " + host_name() : "rank " + std::to_string(rank_); }
   static std::string fault(ExitCode code, const std::string& why) {
     return std::to_string(static_cast<int>(code)) + " " + why;
   }
@@ -281,7 +279,7 @@ class Meeting {
             spec::ranks_text(all);
       for (const Host& host : hosts)
         why += (&host == &hosts.front() ? " (" : ", ") + (host.name.empty() ? host_name() : host.name) +
-                 ": " + std::to_string(host.ranks);
+               ": " + std::to_string(host.ranks);
       why += "), and the job has " + std::to_string(launch_.size) + " (--of)" +
              (all < launch_.size
                   ? ", which did not come within " + std::to_string(patience_.seconds().count()) + " s"
@@ -289,7 +287,7 @@ class Meeting {
              ": start `assay train --ranks N --of " + std::to_string(launch_.size) + " --rendezvous " +
              launch_.host + ":" + std::to_string(launch_.port) + "` once on each host";
     }
-    const ExitCode code = all >= launch_.size           ? ExitCode::usage
+    const ExitCode code = all >= launch_.size       ? ExitCode::usage
                           : patience_.was_stopped() ? ExitCode::saved_requeue
                                                     : ExitCode::peer_lost;
     for (int first = 0; const Host& host : hosts) {
@@ -329,11 +327,11 @@ class Meeting {
     for (std::size_t i = 0; i < missing.size() && i < 16; ++i)
       names += (i ? ", " : "") + std::to_string(missing[i]);
     if (missing.size() > 16) names += ", ...";
-    return fault(ExitCode::peer_lost,
-                 "rank 0 waited " + std::to_string(patience_.seconds().count()) + " s for " +
-                     spec::ranks_text(launch_.size) + ", and " + std::to_string(missing.size()) +
-                     " have not come: " + names + "; were they started, and do they reach " + launch_.host +
-                     ":" + std::to_string(launch_.port) + "?");
+    return fault(ExitCode::peer_lost, "rank 0 waited " + std::to_string(patience_.seconds().count()) +
+                                          " s for " + spec::ranks_text(launch_.size) + ", and " +
+                                          std::to_string(missing.size()) + " have not come: " + names +
+                                          "; were they started, and do they reach " + launch_.host + ":" +
+                                          std::to_string(launch_.port) + "?");
   }
 
   c10d::Store& store_;
@@ -417,8 +415,7 @@ c10::intrusive_ptr<c10d::TCPStore> store_of(const Launch& launch, int listener, 
 Met meet(const Launch& launch, std::chrono::seconds patience, const std::function<bool()>& stopped) {
   make_room_for_connections(launch.size);
   silence_c10d();
-  const std::string name =
-      launch.rank < 0 ? "host " + host_name() : "rank " + std::to_string(launch.rank);
+  const std::string name = launch.rank < 0 ? "host " + host_name() : "rank " + std::to_string(launch.rank);
   try {
     require_known(launch, {std::min(patience, std::chrono::seconds(10)), stopped});
     const int listener = listener_of(launch);

@@ -69,7 +69,7 @@ std::optional<Found> of_one(const RankTable& table, std::size_t r, const WatchLi
   const SeenRank& rank = table[r];
   const RowView& row = rank.row;
   if (!rank.visible || row.standing == Standing::left) return {};
-  if (row.standing == Standing::failed)
+  if (row.standing == Standing::failed || row.standing == Standing::exits)
     return of_rank(table, r, Finding::failed, std::string("failed: ") + row.reason);
   if (rank.gone) return of_rank(table, r, Finding::died, "died: its process is gone");
   if (rank.unreachable)

@@ -26,8 +26,9 @@ enum class Doing {
   validation
 };
 
-/// `failed` and `left`: declared by the rank itself.
-enum class Standing { running, failed, left };
+/// All but `running`: declared by the rank itself. One that has failed stays until the others know, and its
+/// weights and moments with it; one that exits does not.
+enum class Standing { running, failed, left, exits };
 
 std::string to_string(Doing doing);
 std::string to_string(Outside outside);  ///< "data", "a disk", "its terminal"

@@ -124,8 +124,8 @@ bool RankWatch::turn(double seconds) {
 RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Verdict>& proposed) {
   store_->set(key_of(rank_), bytes_of(mine));
   if (proposed) {
-    const std::string text =
-        std::to_string(proposed->rank) + (proposed->reported ? " 1 " : " 0 ") + proposed->text;
+    const std::string text = std::to_string(proposed->rank) + (proposed->stays ? " 1" : " 0") +
+                             (proposed->reported ? " 1 " : " 0 ") + proposed->text;
     if (proposed->reported)
       store_->set("verdict", text);
     else
@@ -141,7 +141,7 @@ RankWatch::News RankWatch::exchange(const RowView& mine, const std::optional<Ver
   if (!texts[0].empty()) {
     Verdict& verdict = news.verdict.emplace(Verdict{});
     std::istringstream words(texts[0]);
-    words >> verdict.rank >> verdict.reported;
+    words >> verdict.rank >> verdict.stays >> verdict.reported;
     std::getline(words >> std::ws, verdict.text, '\0');
   }
   for (std::size_t i = 1; i < texts.size(); ++i)
@@ -158,7 +158,10 @@ bool RankWatch::find() {
   }
   const Judgement judgement = judge(table_, limits_);
   warn_of(judgement.slow);
-  if (judgement.lost) verdict_ = Verdict{.rank = judgement.lost->rank, .text = judgement.lost->text};
+  if (const auto& lost = judgement.lost) {
+    const Standing standing = table_[static_cast<std::size_t>(lost->rank)].row.standing;
+    verdict_ = Verdict{.rank = lost->rank, .stays = standing == Standing::failed, .text = lost->text};
+  }
   return verdict_.has_value();
 }
 
@@ -192,7 +195,7 @@ void RankWatch::conclude() {
   if (news_.verdict) verdict_ = news_.verdict;
   const int lost = verdict_->rank;
   const bool reports = lost != rank_ && !verdict_->reported && !others_left(lost, rank_);
-  if (lost != rank_ && lost != no_rank) save_without(lost);
+  if (lost != no_rank && (lost != rank_ || verdict_->stays)) save_what_is_there();
   if (reports) report();
   wait_until([this] { return !turn(0.1) || news_.verdict->reported; }, 3);
   concluded_ = true;
@@ -202,7 +205,7 @@ void RankWatch::conclude() {
   const int all = static_cast<int>(processes_.size());
   if (reports) wait_until([&] { return turn(0.1), !others_left(lost, all); }, closed_ ? 2 : 1);
   // A rank that has failed ends with the code of its reason, by itself.
-  if (row_.view().standing != Standing::failed) calls_.end();
+  if (row_.view().standing == Standing::running) calls_.end();
 }
 
 /// Whether a rank below that number is left, but for this one and the lost one; without a store, one here.
@@ -212,9 +215,9 @@ bool RankWatch::others_left(int lost, int below) const {
   return false;
 }
 
-void RankWatch::save_without(int lost) {
+void RankWatch::save_what_is_there() {
   const std::scoped_lock lock(reporting_);
-  if (record_.save) record_.save(lost);
+  if (record_.save) record_.save(verdict_->rank, verdict_->stays);
 }
 
 void RankWatch::report() {
@@ -258,10 +261,11 @@ void RankWatch::record_by(WatchRecord record) {
   record_ = std::move(record);
 }
 
-/// Returns once the others have read it: with this process the store may end.
+/// Returns once the others have read it, and all have saved: with this process the store may end.
 void RankWatch::fail(const std::string& why) {
-  row_.stand(Standing::failed, why);
-  wait_until([this] { return concluded_.load(); }, 3);
+  if (row_.view().standing == Standing::running) row_.stand(Standing::failed, why);
+  wait_until([this] { return concludes_.load(); }, 3);
+  while (concludes_ && !concluded_) pause(0.05);
 }
 
 /// A process that exits in the middle of a run would wait for the others in its exit handlers: it ends as
@@ -269,7 +273,7 @@ void RankWatch::fail(const std::string& why) {
 void RankWatch::quit() {
   RankWatch* const watch = watch_of_process;
   if (!watch || watch->row_.view().standing != Standing::running) return;
-  watch->row_.stand(Standing::failed, "its process exits in the middle of the run");
+  watch->row_.stand(Standing::exits, "its process exits in the middle of the run");
   pause(0.5);
   std::_Exit(static_cast<int>(ExitCode::peer_lost));
 }

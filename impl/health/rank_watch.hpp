@@ -31,9 +31,9 @@ WatchCalls calls_of_this_process();
 
 /// What a run does with what the watch finds; each may be empty.
 struct WatchRecord {
-  /// On every rank that is left, ahead of all that is said of the loss and of the processes' end: saves what
-  /// can be saved without rank `lost`.
-  std::function<void(int lost)> save = {};
+  /// On every rank that is there, ahead of all that is said of the loss and of the processes' end: saves what
+  /// can be saved. `stays`: rank `lost` has failed and does so, too.
+  std::function<void(int lost, bool stays)> save = {};
   /// Behind the line of a loss: what to do next.
   std::function<std::string()> advice = {};
   /// Records a loss, where this rank is the one that reports it.
@@ -71,6 +71,7 @@ class RankWatch {
   /// Which rank is lost, decided once for all ranks; no_rank: all ranks stand still for an unknown reason.
   struct Verdict {
     int rank = 0;
+    bool stays = false;     ///< it has failed, and its process is still there
     bool reported = false;  ///< by one of them
     std::string text;
   };
@@ -88,7 +89,7 @@ class RankWatch {
   void warn_of(const std::vector<Found>& slow);
   void conclude();
   bool others_left(int lost, int below) const;
-  void save_without(int lost);
+  void save_what_is_there();
   void report();
   void end_process_of(int rank);
   void leave_together();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "impl/checkpoint/snapshot.hpp"
+#include "impl/health/judge.hpp"
 #include "impl/machine/host_name.hpp"
 #include "spec/error.hpp"
 
@@ -74,6 +75,7 @@ std::uint32_t settled(const StateMark& mark) {
 
 std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost) {
   const auto is_left = [&](std::int64_t HeldParts::*part) {
+    if (lost == no_rank) return true;
     const std::int64_t gone = parts[static_cast<std::size_t>(lost)].*part;
     for (int other = 0; other < std::ssize(parts); ++other)
       if (other != lost && parts[static_cast<std::size_t>(other)].*part == gone) return true;
@@ -99,14 +101,18 @@ Survivors::Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, cons
   start_ = all.all_gather(std::to_string(getpid()) + "-" + std::to_string(now)).front();
 }
 
-std::string Survivors::save(int lost, std::int64_t first_step, const std::string& directory) const {
-  const auto writer = writer_without(parts_, rank_, lost);
+std::string Survivors::save(int lost, bool stays, std::int64_t first_step,
+                            const std::string& directory) const {
+  const int without = stays ? no_rank : lost;
+  const auto writer = writer_without(parts_, rank_, without);
   const std::uint32_t count = writer ? settled(mark_) : mark_.count();
   const auto whole = mark_.at(count);
   const std::string who = "rank " + std::to_string(lost);
   if (whole && whole->step <= first_step) return "";
   if (!writer) return "no other rank had what " + who + " held of weights and moments, so that they are lost";
-  if (!whole) return "weights and moments are not saved: " + who + " was lost in the middle of their update";
+  if (!whole)
+    return "weights and moments are not saved: " + who + (stays ? " failed" : " was lost") +
+           " in the middle of their update";
   std::int64_t bytes = 0;
   for (const auto part : {&ParameterBuffers::master, &ParameterBuffers::moment1, &ParameterBuffers::moment2})
     bytes += static_cast<std::int64_t>((buffers_.*part).nbytes());
@@ -114,15 +120,16 @@ std::string Survivors::save(int lost, std::int64_t first_step, const std::string
   constexpr std::int64_t slowest = 50 << 20;
   const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);
   const auto result =
-      at_most(patience, [this, writer = *writer, lost, whole = *whole, count, patience, directory] {
-        return written(writer, lost, whole, count, patience, directory);
+      at_most(patience, [this, writer = *writer, without, whole = *whole, count, patience, directory] {
+        return written(writer, without, whole, count, patience, directory);
       });
   return result.value_or("weights and moments are not saved: that took longer than " +
                          std::to_string(patience.count()) + " s");
 }
 
-std::string Survivors::written(const Writer& writer, int lost, const WholeState& whole, std::uint32_t count,
-                               std::chrono::seconds patience, const std::string& directory) const {
+std::string Survivors::written(const Writer& writer, int without, const WholeState& whole,
+                               std::uint32_t count, std::chrono::seconds patience,
+                               const std::string& directory) const {
   const c10::InferenceMode no_autograd;
   const at::Device device = buffers_.master.device();
   // The trainer's stream may hang behind a kernel that waits for the lost rank.
@@ -132,7 +139,7 @@ std::string Survivors::written(const Writer& writer, int lost, const WholeState&
   const Target target = target_(whole);
   std::vector<int> left;
   for (int rank = 0; rank < std::ssize(parts_); ++rank)
-    if (rank != lost) left.push_back(rank);
+    if (rank != without) left.push_back(rank);
   checkpoint::Save save(directory, buffers_, target.state, target.keep,
                         {.rank = rank_,
                          .ranks = static_cast<int>(parts_.size()),
@@ -150,7 +157,8 @@ std::string Survivors::written(const Writer& writer, int lost, const WholeState&
         });
   if (rank_ != left.front()) return "";
   const checkpoint::Saved saved = save.commit();
-  return step + " is saved by the ranks that are left, in " + saved.path + " on host " + host_name();
+  return step + (without == no_rank ? " is saved, in " : " is saved by the ranks that are left, in ") +
+         saved.path + " on host " + host_name();
 }
 
 }  // namespace assay::impl::run

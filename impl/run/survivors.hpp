@@ -20,8 +20,8 @@ struct HeldParts {
   bool operator==(const HeldParts&) const = default;
 };
 
-/// What rank `rank` writes where rank `lost` does not; nothing where the lost one alone held a part of the
-/// state.
+/// What rank `rank` writes where rank `lost` does not, no_rank: where all do; nothing where the lost one alone
+/// held a part of the state.
 std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost);
 
 class Survivors {
@@ -35,15 +35,16 @@ class Survivors {
   Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, const StateMark& mark,
             std::function<Target(const WholeState&)> target);
 
-  /// Saves what is left without rank `lost`, in the run's folder `directory`. Called on every other rank, by
-  /// a thread beside the trainer's, which may hang in a collective or go on; they find each other by the
+  /// Saves what is left without rank `lost`, in the run's folder `directory`; where that one `stays`, its
+  /// state is whole like the others', and nothing is lost. Called on every rank that is there, by a thread
+  /// beside the trainer's, which may hang in a collective or go on; they find each other by the
   /// files that they write. Waits for no stream of the GPU that the trainer uses, and no longer than a disk
   /// may take. Returns what became of it, for people; empty where no step was done since `first_step`, and
   /// where this rank is not the one that commits.
-  std::string save(int lost, std::int64_t first_step, const std::string& directory) const;
+  std::string save(int lost, bool stays, std::int64_t first_step, const std::string& directory) const;
 
  private:
-  std::string written(const Writer& writer, int lost, const WholeState& whole, std::uint32_t count,
+  std::string written(const Writer& writer, int without, const WholeState& whole, std::uint32_t count,
                       std::chrono::seconds patience, const std::string& directory) const;
 
   const ParameterBuffers& buffers_;

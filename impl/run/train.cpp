@@ -38,6 +38,7 @@
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/failure.hpp"
 #include "spec/grammar/demo_grammar.hpp"
 #include "spec/grammar/judge.hpp"
 
@@ -96,6 +97,8 @@ class Run {
       const auto memory = out_of_memory(error, start_.batch, device_, [&] {
         return divisions_with_less(start_.plan, config_, start_.model, start_.memory);
       });
+      // While weights and moments are there.
+      if (watch_ && !is_of_all(error)) watch_->fail(failure_of(memory ? *memory : error).text);
       log_.record_failure(memory ? *memory : error);
       if (memory) throw *memory;
       throw;
@@ -126,9 +129,9 @@ class Run {
   void record_what_the_watch_sees() {
     if (!watch_) return;
     WatchRecord record;
-    record.save = [this, directory = config_.directory](int lost) {
+    record.save = [this, directory = config_.directory](int lost, bool stays) {
       if (const Survivors* left = survivors_.load())
-        saved_without_ = left->save(lost, first_step_, directory);
+        saved_without_ = left->save(lost, stays, first_step_, directory);
     };
     record.advice = [this, directory = config_.directory] {
       return (saved_without_.empty() ? "" : saved_without_ + "; ") + way_to_go_on(directory);
@@ -259,8 +262,8 @@ class Run {
         say_passed_over(point);
         return state;
       } catch (const UserError& error) {
-        const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
-        if (!on_all || error.code() != ExitCode::bad_data || point.path == config_.resume_path) throw;
+        if (!is_of_all(error) || error.code() != ExitCode::bad_data || point.path == config_.resume_path)
+          throw;
         std::vector<checkpoint::PassedOver> known = point.passed_over;
         known.push_back({point.path, error.what()});
         refuse_together(communicator_, [&] {
@@ -365,12 +368,16 @@ class Run {
     if (profile) log_.say(*profile);
   }
 
+  /// An error that every rank has.
+  bool is_of_all(const std::exception& error) const {
+    return communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
+  }
+
   /// Whatever has ended the run on all of its ranks: a save that is under way is of a good state, and waited
   /// for, and where weights and moments are whole, they are saved. What keeps them from it hides nothing:
   /// `error` is thrown on.
   void save_what_is_intact(const std::exception& error, const StopSignal& stop) {
-    const bool on_all = communicator_.size() == 1 || dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (!on_all || !saving_ || saving_->gave_up()) return;
+    if (!is_of_all(error) || !saving_ || saving_->gave_up()) return;
     try {
       saving_->finish();
       const auto intact = trainer_->intact_after();
@@ -534,8 +541,7 @@ class Run {
   void await_verdict_on(const std::exception& error) const {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     const auto* user = dynamic_cast<const UserError*>(&error);
-    const bool agreed = dynamic_cast<const AgreedError*>(&error) != nullptr;
-    if (!watch_ || !user || user->code() != ExitCode::peer_lost || agreed) return;
+    if (!watch_ || !user || user->code() != ExitCode::peer_lost || is_of_all(error)) return;
     while (watch_->concludes() || std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

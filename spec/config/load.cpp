@@ -76,7 +76,7 @@ const Absent* find_absent(const std::string& name) {
   if (counts_ranks(name))
     refuse(where,
            "the number of ranks, one a GPU, is no setting: give `assay train --ranks N`, or start "
-           "assay-train by a launcher (mpirun, srun, torchrun)");
+           "assay-train by a launcher (srun, torchrun)");
   std::string group;
   for (const Key& key : keys())
     if (key.name.rfind(name + ".", 0) == 0) group += (group.empty() ? "" : ", ") + key.name;

@@ -85,6 +85,29 @@ TEST_F(SurvivorsCli, CopiesThatAreLeftAreSavedAndGoOnAsIfNothingHadBeen) {
   }
 }
 
+/// An error of one rank in the middle of a pass, such as memory that it alone has not: its process is there,
+/// and so are all weights and moments, however they are dealt out.
+TEST_F(SurvivorsCli, WhatARankThatFailsAloneHoldsIsSavedWithTheRest) {
+  for (const char* layout : {"parallel.data=shard", "parallel.data=replicate"}) {
+    SCOPED_TRACE(layout);
+    const std::string name = std::string(layout).substr(14), whole = "whole-" + name;
+    ASSERT_EQ(train(whole, settings(2, layout)).code, 0);
+    const auto outcome = lose(name, "kind=error rank=1 phase=backward", 2, layout);
+    EXPECT_EQ(outcome.code, 70) << outcome.messages;
+    const std::string saved = "step 4 is saved, in " + folder(name) + "/checkpoints/step_00000004";
+    EXPECT_NE(outcome.messages.find(saved), std::string::npos) << outcome.messages;
+    EXPECT_NE(run_of(name).end->message.value_or("").find(saved), std::string::npos);
+    EXPECT_EQ(tests::assay({"checkpoint", "verify", folder(name)}).code, 0);
+    const auto resumed = tests::assay({"resume", folder(name)});
+    EXPECT_EQ(resumed.code, 0) << resumed.messages;
+    EXPECT_EQ(losses(name), losses(whole));
+  }
+  // Of a state that is half updated nothing is saved.
+  const auto torn = lose("torn", "kind=error rank=1 phase=update", 2, "parallel.data=shard");
+  EXPECT_EQ(torn.code, 70) << torn.messages;
+  EXPECT_EQ(checkpoints("torn"), std::vector<std::string>());
+}
+
 /// Where no rank was lost that late, or held something alone, no checkpoint is made, and the line says why.
 TEST_F(SurvivorsCli, WhatIsLostIsSaidToBe) {
   for (const char* layout : {"parallel.data=shard", "parallel.data=zero1"}) {

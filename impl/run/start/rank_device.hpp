@@ -29,8 +29,7 @@ std::optional<int> seat_gpu(const std::vector<Seat>& seats, int rank, spec::Devi
                             Seating seating = Seating::own_gpu);
 
 /// The device of this rank, of several. Collective. Errors: as seat_gpu; UserError(usage), alike on every
-/// rank, where a GPU cannot be used (impl/machine/device_choice.hpp), and where several ranks would train on
-/// CPUs and have no MPI between them.
+/// rank, where a GPU cannot be used (impl/machine/device_choice.hpp).
 at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating seating = Seating::own_gpu);
 
 /// "GPU-" and the UUID of a CUDA device, as nvidia-smi prints it.

@@ -179,7 +179,8 @@ TEST(MeetingImpl, AHostThatNobodyKnowsIsAnErrorBeforeAnythingListens) {
       ADD_FAILURE() << "it met somebody";
     } catch (const UserError& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_EQ(std::string(error.what()).rfind("\"nosuchhost.invalid\" is no host that is known here", 0), 0u)
+      EXPECT_EQ(std::string(error.what()).rfind("\"nosuchhost.invalid\" is no host that is known here", 0),
+                0u)
           << error.what();
     }
   }

@@ -93,7 +93,7 @@ std::string said_without(
       return Survivors::Target{.state = {.step = whole.step, .tokens = 9, .config = "a"}, .keep = 5};
     });
     if (communicator.rank() == lost) return;
-    const std::string mine = left.save(lost, 0, folder);
+    const std::string mine = left.save(lost, false, 0, folder);
     if (communicator.rank() == (lost == 0 ? 1 : 0)) said = mine;
   });
   return said;
