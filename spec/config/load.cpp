@@ -110,8 +110,13 @@ std::optional<std::vector<std::string>> list_entries(Item item, bool numbers) {
   return entries;
 }
 
+/// Of seconds "10m" are ten million as a count, and ten minutes to whoever types them.
+bool takes_letters(const Key& key) { return key.unit != "[s]"; }
+
 std::optional<Value> toml_value(const Key& key, Item item) {
-  if (const auto number = item.whole(); number && key.type == KeyType::integer) return Value(*number);
+  const bool plain = takes_letters(key) || !item.is(Kind::text);
+  if (const auto number = item.whole(); number && key.type == KeyType::integer && plain)
+    return Value(*number);
   if (key.type == KeyType::number && (item.is(Kind::real) || item.is(Kind::integer)))
     return Value(item.real());
   if ((key.type == KeyType::text || key.type == KeyType::choice) && item.is(Kind::text))
@@ -189,7 +194,7 @@ std::optional<Value> parse_real(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(begin, plain.data() + plain.size(), number);
   return error == std::errc() && end == plain.data() + plain.size() ? std::optional<Value>(number)
-                                                                     : std::nullopt;
+                                                                    : std::nullopt;
 }
 
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {
@@ -228,7 +233,9 @@ void collect_argument(const std::string& argument, Loaded& loaded, Assignments& 
   std::optional<Value> value;
   switch (key->type) {
     case KeyType::integer:
-      if (const auto number = whole_number(text)) value = Value(*number);
+      if (const auto number = whole_number(text);
+          number && (takes_letters(*key) || std::isdigit(static_cast<unsigned char>(text.back())) != 0))
+        value = Value(*number);
       break;
     case KeyType::number:
       value = parse_real(text);

@@ -238,7 +238,8 @@ TEST(LoadSpec, RealsAreReadAsTomlHasThem) {
   for (const char* setting : {"optimizer.learning_rate=0,003", "optimizer.weight_decay=0,1",
                               "checkpoint.minutes=0,5", "checkpoint.minutes=5m", "parallel.stall_seconds=10m",
                               "optimizer.learning_rate=3m", "optimizer.learning_rate=1,000"})
-    EXPECT_NE(refusal("", {setting}).find("must be a number"), std::string::npos) << setting;
+    EXPECT_NE(refusal("", {setting}).find(" must be a"), std::string::npos) << setting;
+  EXPECT_NE(refusal("parallel.stall_seconds = '10m'").find(" must be an integer [s]"), std::string::npos);
 }
 
 TEST(LoadSpec, AllMistakesAreSaidAtOnce) {
