@@ -22,6 +22,7 @@
 
 #include "impl/cli/program.hpp"
 #include "impl/machine/launcher_word.hpp"
+#include "impl/machine/launchers.hpp"
 #include "impl/machine/open_files.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -30,13 +31,6 @@
 namespace assay::impl::cli {
 namespace {
 using Clock = std::chrono::steady_clock;
-
-/// Variables in which launchers count the processes of a job.
-constexpr std::pair<const char*, const char*> counts_of_launchers[] = {
-    {"WORLD_SIZE", "RANK"},
-    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-    {"PMI_SIZE", "PMI_RANK"}};
 
 [[noreturn]] void cannot_start_ranks(const std::string& what, int reason) {
   throw UserError(ExitCode::io, "cannot start " + what + ": " + std::strerror(reason));
@@ -326,8 +320,8 @@ RankJob rank_job(const Arguments& arguments, std::int64_t ranks) {
 }
 
 std::int64_t rank_in_launch() {
-  for (const auto& [size, rank] : counts_of_launchers)
-    if (counted(size) > 1) return counted(rank);
+  for (const LauncherVariables& each : launchers)
+    if (counted(each.size) > 1) return counted(each.rank);
   return -1;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "impl/comm/gloo_communicator.hpp"
+#include "impl/machine/launchers.hpp"
 #include "spec/error.hpp"
 
 namespace assay::impl {
@@ -28,17 +29,6 @@ std::string text_of(const Environment& environment, const char* name) {
   const char* text = environment(name);
   return text ? text : "";
 }
-
-/// The variables in which a launcher counts the processes that it starts. A batch script of Slurm has no
-/// step: only srun sets the number of a step's tasks.
-struct LauncherVariables {
-  const char *launcher, *size, *rank, *here;  ///< here: those of this host
-};
-constexpr LauncherVariables launchers[] = {
-    {"torchrun", "WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", nullptr},
-    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS"}};
 
 bool all_here(const Environment& environment, const LauncherVariables& counts, int size) {
   return counts.here ? number_of(environment, counts.here) == size
