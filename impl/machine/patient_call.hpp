@@ -11,14 +11,14 @@ inline bool may_pass(int reason) {
   return reason == EIO || reason == ETIMEDOUT || reason == ESTALE || reason == EAGAIN;
 }
 
-/// Makes `call`, which returns -1 and sets errno where it fails. One that was interrupted is made again, and
-/// one that may pass three times more, after pauses of 0.1, 0.4 and 1.6 s.
+/// Makes `call`, which returns -1 and sets errno where it fails. One that was interrupted is made again. One
+/// that may pass is made up to `times` times, with pauses of 0.1, 0.4 and 1.6 s between four.
 template <class Call>
-auto patiently(const Call& call) {
+auto patiently(const Call& call, int times = 4) {
   std::chrono::milliseconds pause{100};
-  for (int again = 0;;) {
+  for (int again = 1;;) {
     const auto result = call();
-    if (result >= 0 || (errno != EINTR && (!may_pass(errno) || again == 3))) return result;
+    if (result >= 0 || (errno != EINTR && (!may_pass(errno) || again == times))) return result;
     if (errno == EINTR) continue;
     std::this_thread::sleep_for(pause);
     pause *= 4, ++again;
