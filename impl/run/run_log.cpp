@@ -170,6 +170,7 @@ std::string RunLog::place_on_disk() {
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
+  const std::scoped_lock lock(telling_);
   RunEnd event = end_now(reason, code, message);
   event.final_loss = mean_loss(last_steps_, final_loss_steps);
   if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
