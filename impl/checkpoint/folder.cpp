@@ -136,7 +136,8 @@ std::vector<Found> committed_checkpoints(const fs::path& parent) {
 
 std::vector<spec::record::StatedPlace> places_in_record(const fs::path& directory) {
   std::vector<spec::record::StatedPlace> places;
-  for (const Found& found : committed_checkpoints(directory / "checkpoints")) try {
+  // A link leads to another run's checkpoint, or one of this run that was moved away.
+  for (const Found& found : removable_checkpoints(directory / "checkpoints")) try {
       const Manifest manifest = read_manifest(found.path);
       if (!manifest.record.empty()) places.push_back({.hash = manifest.record, .by = found.path.string()});
     } catch (const UserError&) {

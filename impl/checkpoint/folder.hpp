@@ -41,7 +41,7 @@ std::string hash_of_manifest(const std::filesystem::path& folder);
 void write_manifest(const OutputFolder& folder, const Manifest& manifest);
 
 /// Where the record of the run folder `directory` stood when its committed checkpoints were saved, as far as
-/// they say so.
+/// they say so. Linked ones, which may be another run's, are left out.
 std::vector<spec::record::StatedPlace> places_in_record(const std::filesystem::path& directory);
 
 /// Whether committed_manifest gives one.

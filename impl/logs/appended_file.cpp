@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "impl/machine/disk_call.hpp"
@@ -89,14 +87,16 @@ bool AppendedFile::take_back() {
 }
 
 int AppendedFile::sync(int times) {
-  std::chrono::milliseconds pause{100};
-  for (;;) {
-    int reason = write_waiting();
-    if (reason == 0) reason = flush();
-    if (reason == 0 || !may_pass(reason) || --times == 0) return reason;
-    std::this_thread::sleep_for(pause);
-    pause *= 4;
-  }
+  int reason = 0;
+  patiently(
+      [&] {
+        reason = write_waiting();
+        if (reason == 0) reason = flush();
+        errno = reason;
+        return reason == 0 ? 0 : -1;
+      },
+      times);
+  return reason;
 }
 
 }  // namespace assay::impl::logs

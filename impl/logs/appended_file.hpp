@@ -28,8 +28,8 @@ class AppendedFile {
     bool whole = true;
   };
   Moved move_to(int descriptor);
-  /// The system's reason why not all of it was taken, 0 when it was. None of them is told until over 64 MiB
-  /// wait.
+  /// 0, or the system's reason why not all of it was written. While no more than 64 MiB wait to be written
+  /// again, a failed write counts as none, and the result is 0.
   int append(std::string_view bytes);
   /// Waits until all of it is on the disk, which is asked so many times; the reason why it is not, 0 when it
   /// is.

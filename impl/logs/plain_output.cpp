@@ -14,18 +14,6 @@ namespace assay::impl::logs {
 namespace {
 /// All that this program writes beyond text: bold, yellow, green, plain again, erase the rest of the line.
 constexpr std::string_view our_sequences[] = {"\x1b[1m", "\x1b[33m", "\x1b[32m", "\x1b[0m", "\x1b[K"};
-
-/// Whether more bytes may make a character of it.
-bool begins_a_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0xC2 || lead > 0xF4) return false;
-  const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (text.size() >= length) return false;
-  std::string low(text), high(text);
-  low.resize(length, '\x80');
-  high.resize(length, '\xBF');
-  return spec::utf8_length(low) > 0 || spec::utf8_length(high) > 0;
-}
 }  // namespace
 
 class PlainOutput::Buffer final : public std::streambuf {
@@ -85,7 +73,7 @@ class PlainOutput::Buffer final : public std::streambuf {
         continue;
       }
       if (!put(text.substr(done, at - done))) return false;
-      if (begins_a_character(text.substr(at))) {
+      if (spec::begins_character(text.substr(at))) {
         rest_ = text.substr(at);
         return true;
       }

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <iostream>
 #include <system_error>
 #include <utility>
 
@@ -109,6 +110,12 @@ Entry OutputFolder::look(const std::string& name) const {
                          : Entry::other;
 }
 
+std::optional<unsigned> OutputFolder::permissions(const std::string& name) const {
+  struct stat status {};
+  if (::fstatat(descriptor_, single_part(name), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return S_ISREG(status.st_mode) ? std::optional<unsigned>(status.st_mode & any_folder) : std::nullopt;
+}
+
 int OutputFolder::open_file(const std::string& name, int flags) const {
   // Without O_NONBLOCK a FIFO that nobody reads holds this call up.
   const int descriptor = ::openat(descriptor_, single_part(name),
@@ -176,12 +183,14 @@ int write_all(int descriptor, std::string_view bytes) {
 }
 
 namespace {
-/// A new file, complete on the disk, or none.
-void write_new(const OutputFolder& folder, const std::string& name, std::string_view text) {
+/// A new file, complete on the disk, or none; with these permissions from before its first byte.
+void write_new(const OutputFolder& folder, const std::string& name, std::optional<unsigned> permissions,
+               std::string_view text) {
   folder.remove(name);  // of a process that was killed
   const auto descriptor = folder.create(name);
   if (!descriptor) fail_at("create", folder.path() / name, EEXIST);
-  int reason = write_all(*descriptor, text);
+  int reason = permissions && ::fchmod(*descriptor, *permissions) != 0 ? errno : 0;
+  if (reason == 0) reason = write_all(*descriptor, text);
   if (reason == 0 && ::fsync(*descriptor) != 0) reason = errno;
   if (::close(*descriptor) != 0 && reason == 0) reason = errno;
   if (reason == 0) return;
@@ -192,7 +201,7 @@ void write_new(const OutputFolder& folder, const std::string& name, std::string_
 
 void replace_file(const OutputFolder& folder, const std::string& name, std::string_view text) {
   const std::string fresh = "." + name + "." + std::to_string(::getpid()) + ".partial";
-  write_new(folder, fresh, text);
+  write_new(folder, fresh, folder.permissions(name), text);
   try {
     folder.rename(fresh, name);
   } catch (const UserError&) {
@@ -201,9 +210,43 @@ void replace_file(const OutputFolder& folder, const std::string& name, std::stri
   }
 }
 
+namespace {
+/// The descriptor that a path like /dev/stdout, /dev/fd/3 or a link to one names; nothing for other paths.
+std::optional<int> named_descriptor(fs::path path) {
+  constexpr int most_links = 40;  // as the system's own
+  std::error_code error;
+  const fs::path descriptors = fs::canonical("/proc/self/fd", error);
+  for (int links = 0; links < most_links && fs::is_symlink(path, error); ++links) {
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (fs::canonical(folder, error) == descriptors) return std::stoi(path.filename().string());
+    path = folder / fs::read_symlink(path, error);
+  }
+  return {};
+}
+
+/// The descriptor through which a file is written that something else writes to, too: where the path names a
+/// descriptor, and where the file is that of a standard stream. A new file under its name would not hold what
+/// the others write, and a second place in it would overwrite that.
+std::optional<int> shared_descriptor(const fs::path& path, const struct stat& file) {
+  if (const auto named = named_descriptor(path)) return named;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO}) {
+    struct stat status {};
+    const bool same =
+        ::fstat(stream, &status) == 0 && status.st_dev == file.st_dev && status.st_ino == file.st_ino;
+    if (same && (::fcntl(stream, F_GETFL) & O_ACCMODE) != O_RDONLY) return stream;
+  }
+  return {};
+}
+}  // namespace
+
 void write_output(const fs::path& path, std::string_view text) try {
   struct stat status {};
   const bool there = ::stat(path.c_str(), &status) == 0;
+  if (const auto shared = there && S_ISREG(status.st_mode) ? shared_descriptor(path, status) : std::nullopt) {
+    std::cout.flush();  // what was printed before stands before it
+    if (const int reason = write_all(*shared, text)) fail_at("write to", path, reason);
+    return;
+  }
   if (!there || S_ISREG(status.st_mode)) {
     std::error_code unknown;
     const fs::path file = there ? fs::canonical(path, unknown) : path;

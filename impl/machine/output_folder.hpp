@@ -31,6 +31,8 @@ class OutputFolder {
   /// The same, made where it is missing.
   OutputFolder made(const std::string& name) const;
   Entry look(const std::string& name) const;
+  /// Permission bits of the regular file `name` (0640); nothing where there is none.
+  std::optional<unsigned> permissions(const std::string& name) const;
 
   /// A descriptor of a regular file, for writing. `flags` as open(2) has them: O_CREAT, O_APPEND, O_RDWR.
   int open_file(const std::string& name, int flags) const;
@@ -67,11 +69,13 @@ bool leads_to(const std::filesystem::path& path, int descriptor);
 int write_all(int descriptor, std::string_view bytes);
 
 /// Writes the file `name` of a folder: whole, or not at all. At every moment it is the old file or the new
-/// one. Errors: UserError(io).
+/// one, which has the permissions of the old one. Errors: UserError(io).
 void replace_file(const OutputFolder& folder, const std::string& name, std::string_view text);
 
-/// The same for a path that a user gave, which may be a link. A pipe or a terminal is written to as it is;
-/// one that nobody reads, a folder or another device is refused. Errors: UserError(io).
+/// The same for a path that a user gave, which may be a link. A pipe or a terminal is written to as it is, and
+/// so is a file that the path names by a descriptor (/dev/stdout, /dev/fd/3) or that a standard stream writes
+/// to: behind what stands there. A pipe that nobody reads, a folder or another device is refused. Errors:
+/// UserError(io).
 void write_output(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace assay::impl

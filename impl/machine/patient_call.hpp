@@ -15,21 +15,22 @@ inline bool may_pass(int reason) {
 }
 
 /// Makes `call`, which returns -1 and sets errno where it fails, or throws spec::FileFault. One that was
-/// interrupted is made again, and one that may pass three times more, after pauses of 0.1, 0.4 and 1.6 s.
+/// interrupted is made again. One that may pass is made up to `times` times, with pauses of 0.1, 0.4 and 1.6 s
+/// between four.
 template <class Call>
-auto patiently(const Call& call) {
+auto patiently(const Call& call, int times = 4) {
   std::chrono::milliseconds pause{100};
-  for (int again = 0;; ++again) {
+  for (int again = 1;; ++again) {
     try {
       auto result = call();
       if constexpr (std::integral<decltype(result)>) {
         while (result < 0 && errno == EINTR) result = call();
-        if (result >= 0 || !may_pass(errno) || again == 3) return result;
+        if (result >= 0 || !may_pass(errno) || again == times) return result;
       } else {
         return result;
       }
     } catch (const spec::FileFault& fault) {
-      if (!may_pass(fault.reason()) || again == 3) throw;
+      if (!may_pass(fault.reason()) || again == times) throw;
     }
     std::this_thread::sleep_for(pause);
     pause *= 4;

@@ -46,7 +46,7 @@ class Model {
   /// An empty cache of `texts` texts of at most `tokens` tokens.
   KeyValueCache cache(std::int64_t texts, std::int64_t tokens) const;
 
-  /// Pairs of tokens of the batch that each head of each block works on, where documents are told apart.
+  /// Pairs of tokens of the batch that each head of each block works on, where documents are separate.
   std::int64_t visible_pairs(const TokenBatch& batch);
 
   /// The weights are others from here on.
@@ -58,7 +58,7 @@ class Model {
   /// Every op from here on is shown to `observer` before it runs; nullptr: to none.
   void observe(OpObserver* observer) { observer_ = observer; }
 
-  /// Every layer's rows from here on are told to `hook` (tensor_ops.hpp).
+  /// From here on `hook` is called with the load of every sparse layer (tensor_ops.hpp).
   void on_arrival(ArrivalHook hook) { arrival_ = std::move(hook); }
 
   /// Chunks of the head hold at most so many logits from here on.

@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <memory>
-#include <sstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -68,22 +67,24 @@ void RunLog::begin(RunStart start, const std::string& directory) {
 void RunLog::read_what_is_there(const std::string& record) {
   goodput_.emplace();
   Tolerance tolerance{.places = checkpoint::places_in_record(directory_), .damage = {}};
-  std::unique_ptr<std::istream> file;
+  bool read = false;
   try {
-    file = std::make_unique<spec::FileStream>(record);
+    spec::FileStream file(record);
+    if (file.peek() == std::istream::traits_type::eof() && tolerance.places.empty()) return;
+    for_each_event(
+        file, record, [&](const Event& event) { goodput_->add(event); }, &tolerance);
+    read = true;
   } catch (const spec::FileFault& fault) {
     if (fault.kind() != spec::FileFault::Kind::missing) throw;
-    file = std::make_unique<std::istringstream>();
-  }
-  if (file->peek() == std::istream::traits_type::eof() && tolerance.places.empty()) return;
-  try {
-    for_each_event(
-        *file, record, [&](const Event& event) { goodput_->add(event); }, &tolerance);
+    if (tolerance.places.empty()) return;
+    tolerance.damage.note(record + ": the record is missing, though " + tolerance.places.front().by +
+                          " was saved behind a line of it; a new record is begun");
   } catch (const UserError& error) {
     tolerance.damage.note(error.what());
   }
   damage_ = tolerance.damage.sentences();
-  if (!damage_.empty()) goodput_.reset();
+  // A place that is not found may be that of another run's checkpoint: only damaged lines leave steps out.
+  if (!read || tolerance.damage.count > std::ssize(tolerance.places)) goodput_.reset();
 }
 
 void RunLog::open(std::int64_t log_every, bool tensorboard) {
@@ -186,6 +187,7 @@ std::string RunLog::place_on_disk() {
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
+  const std::scoped_lock lock(telling_);
   RunEnd event = end_now(reason, code, message);
   event.final_loss = mean_loss(last_steps_, final_loss_steps);
   if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);

@@ -1,6 +1,6 @@
 #pragma once
-// What a run tells, from its first event to its last: the record and the console of rank 0, and the sums that
-// the last event says.
+// The events of a run, from the first to the last: rank 0 writes them to the record and prints them, and every
+// rank keeps the sums that the last event holds.
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -20,13 +20,13 @@
 
 namespace assay::impl::run {
 
-/// Events may be told, and the last words written, from several threads.
+/// Several threads may call `say`, `warn`, `end` and `record_lost_rank` at the same time.
 class RunLog {
  public:
   /// What every later event rests on. `directory`: the folder that is really written to.
   void begin(spec::record::RunStart start, const std::string& directory);
-  /// On rank 0, which writes: the other ranks count what they are told. A record that is there already is
-  /// read, and gone on with. `tensorboard`: curves are written to the folder, too. Errors: UserError of
+  /// On rank 0, which writes; the other ranks only keep the sums. A record that is there already is read, and
+  /// the new events are appended to it. `tensorboard`: curves are written to the folder, too. Errors: UserError of
   /// RecordWriter and EventWriter.
   void open(std::int64_t log_every, bool tensorboard = false);
   bool opened() const { return writer_.has_value(); }
@@ -52,7 +52,7 @@ class RunLog {
   bool warn(const std::optional<spec::record::Warning>& warning);
   /// From here on wall-clock time belongs to this part of the run.
   void enter(RunPart part);
-  /// Counts a step of the run, then tells it.
+  /// Adds a step to the sums, then says it.
   void step(spec::record::Step step);
 
   /// The last event, which says what the steps came to; returns the exit code. Errors: UserError(io).

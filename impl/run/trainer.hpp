@@ -70,7 +70,7 @@ class Trainer {
   void start_after(std::int64_t steps_done, std::int64_t skipped = 0);
   /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
   /// nothing, and nothing is trained: weights and `steps_done` are those of the step before.
-  /// `save_requested`: rank 0's alone counts, and is told to all. `failed`: an error of this rank alone since
+  /// `save_requested`: rank 0's alone counts, and is sent to all ranks. `failed`: an error of this rank alone since
   /// the last step; it ends the step on all ranks. Errors, after which all is as before the step:
   /// NonFiniteError, but for steps that may be skipped (train.on_non_finite); those of the data and `failed`,
   /// on all ranks. AgreedError when ranks have drifted apart.
@@ -161,7 +161,7 @@ class Trainer {
   std::int64_t step_ = 0, skipped_ = 0;
   std::optional<std::int64_t> intact_;
   std::optional<StateMark> mark_;            ///< of several ranks
-  std::optional<std::string> not_captured_;  ///< why steps are not captured, until it was told
+  std::optional<std::string> not_captured_;  ///< why steps are not captured, until a warning has said it
   Row* row_ = nullptr;
   ExpertLoads* const loads_;
   std::optional<double> executed_flops_;  ///< of the last step that was counted, over all ranks

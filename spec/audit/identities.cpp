@@ -75,10 +75,10 @@ constexpr IdentityRow identity_rows[] = {
       Unit::seconds},
      "goodput of all starts"},
     {{"chain", "lines of a record that are not as they were written, by the hash at the end of each: none",
-      "spec/record/record.md, \"Chain\": the hash is of the line and of the line before. The line that is "
-      "told "
-      "was changed after it was written, or lines before it were changed, taken out or put in; of a piece of "
-      "a record the first line is told. A last line that was cut off is none.",
+      "spec/record/record.md, \"Chain\": each line ends in a hash of itself and of the line before it. Where "
+      "the hash is wrong, the line was changed after it was written, or lines before it were changed, taken "
+      "out or put in. Where the beginning of a record is missing, its first line is named. A last line that "
+      "was cut off does not count.",
       Unit::none},
      "hashes of lines of our own record"},
 };

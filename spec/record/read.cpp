@@ -310,7 +310,8 @@ class EventReader {
     if (!tolerance_) return;
     for (const StatedPlace& place : tolerance_->places)
       tolerance_->damage.note("the line that " + place.by +
-                              " was saved behind is missing: lines were cut out");
+                              " was saved behind is missing: lines were cut out, or it is another run's "
+                              "checkpoint");
   }
 
  private:

@@ -174,6 +174,37 @@ TEST_F(Outside, SpecialFilesEndInOneLineAtOnce) {
             0);
 }
 
+/// Whatever names the file, what a shell sends there too is neither lost nor written over.
+TEST_F(Outside, AStreamThatIsAFileIsWrittenAsAStream) {
+  a_run();
+  const std::string assay = tests::assay_path() + " ", in = "cd " + scratch.path().string() + "; ";
+  const auto expect_between = [&](const std::string& line, const std::string& end) {
+    for (const std::string to : {">", ">>"}) {
+      std::ofstream(path("f")) << "OLD\n";
+      const auto outcome =
+          tests::shell(in + "(echo BEFORE; " + line + "; echo AFTER) " + to + " f 3" + to + " f");
+      EXPECT_EQ(outcome.code, 0) << outcome.messages;
+      const std::string text = text_of(path("f")), first = to == ">" ? "BEFORE\n" : "OLD\nBEFORE\n";
+      EXPECT_EQ(text.substr(0, first.size()), first) << line << to;
+      EXPECT_NE(text.find(end), std::string::npos) << line << to;
+      EXPECT_TRUE(text.ends_with("AFTER\n")) << line << to << text.substr(text.size() - 50);
+    }
+  };
+  fs::create_symlink("/dev/stdout", path("linked"));
+  for (const std::string output : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "linked", "f", "./f"})
+    expect_between(assay + "report run -o " + output, "</html>");
+  expect_between(assay + "audit run --junit /dev/stdout", "</testsuite");
+}
+
+TEST_F(Outside, AReportKeepsTheFilesPermissions) {
+  a_run();
+  for (const std::string& more : {std::string(), " -o " + folder("run/report.html")}) {
+    fs::permissions(path("run/report.html"), fs::perms::owner_read | fs::perms::owner_write);
+    EXPECT_EQ(tests::shell("umask 022; " + tests::assay_path() + " report " + folder("run") + more).code, 0);
+    EXPECT_EQ(static_cast<int>(fs::status(path("run/report.html")).permissions()), 0600);
+  }
+}
+
 /// A safetensors file of one fp32 number.
 std::string tensor_called(const std::string& name) {
   const std::string header = "{\"" + name + "\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";

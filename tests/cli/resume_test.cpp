@@ -56,6 +56,46 @@ class Resume : public testing::Test {
   tests::Scratch scratch;
 };
 
+/// The record is whole, and holds no line of the other run.
+TEST_F(Resume, AnotherRunsCheckpointIsNoDamageOfTheRecord) {
+  const auto other = tests::assay({"train", "compute.device=cpu", "compute.threads=1", "batch.sequences=4",
+                                   "sample.sentences=0", "train.steps=2", "train.seed=6",
+                                   "run.directory=" + folder("other")});
+  ASSERT_EQ(other.code, 0) << other.messages;
+  fs::remove_all(checkpoint(2));
+  fs::create_directory_symlink(folder("other/checkpoints/step_00000002"), checkpoint(2));
+  auto report = tests::assay({"report", folder("run")});
+  EXPECT_EQ(report.messages, "") << "linked";
+  fs::remove(checkpoint(2));
+  fs::copy(folder("other/checkpoints/step_00000002"), checkpoint(2), fs::copy_options::recursive);
+  report = tests::assay({"report", folder("run")});
+  EXPECT_NE(report.messages.find("step_00000002 was saved behind is missing: lines were cut out, or it is "
+                                 "another run's checkpoint"),
+            std::string::npos)
+      << report.messages;
+  const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=8"});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  const auto end = run().end;
+  ASSERT_TRUE(end && end->run_goodput) << "earlier starts do not count";
+  EXPECT_EQ(end->run_goodput->starts, 2);
+}
+
+TEST_F(Resume, DamagedLinesLeaveNoGoodputOfAllStarts) {
+  std::string record;
+  {
+    std::ifstream file(folder("run/run.jsonl"), std::ios::binary);
+    record.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  record.replace(record.find("\"tokens\":", record.find("\"event\":\"step\"")), 9, "\"Tokens\":");
+  std::ofstream(folder("run/run.jsonl"), std::ios::binary) << record;
+  const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=8"});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  const auto events = spec::record::starts_and_ends(folder("run"));
+  const auto* end = std::get_if<spec::record::RunEnd>(&events.back());
+  ASSERT_TRUE(end);
+  EXPECT_FALSE(end->run_goodput);
+}
+
 TEST_F(Resume, NoSettingIsTypedAgainAndTheStepsAreTheSameBits) {
   const auto before = run();
   for (const int step : {6, 4}) fs::remove_all(checkpoint(step));

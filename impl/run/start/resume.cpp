@@ -250,13 +250,17 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
       refusals.add(key.name, key.name + " is " + spec::shown(value) + ", was " + spec::shown(was), of_state,
                    asks(key.name));
   }
-  for (const Content& content : contents)
-    if (content.asked && !content.of_state)
-      for (spec::record::ChangedSetting each : content.changes)
-        each.asked = true, changes.settings.push_back(std::move(each));
-    else
+  for (const Content& content : contents) {
+    if (content.asked && !content.of_state) {
+      for (spec::record::ChangedSetting each : content.changes) {
+        each.asked = true;
+        changes.settings.push_back(std::move(each));
+      }
+    } else {
       for (const std::string& text : content.other)
         refusals.add(content.key, text, content.of_state, content.asked);
+    }
+  }
   // The steps that are done had another batch, which says where their samples end.
   if (config.sequences != before.sequences && request.asks("batch.sequences") &&
       !request.asks("batch.ramp")) {

@@ -1,13 +1,11 @@
-// A library that a test has a program load ahead of others (LD_PRELOAD): chosen system calls on chosen files
-// fail.
+// A library for LD_PRELOAD that makes chosen system calls of a program on chosen files fail. Two variables of
+// the program's environment say which:
 //
-//   ASSAY_IO_FAULTS='CALL PART ERRNO FIRST COUNT; ...'  of the calls on files whose path holds PART, the one
-//   of that
-//       number, from 1, fails and COUNT - 1 behind it; COUNT 0: and all behind it. CALL: write, read (pread),
-//       load (read), fsync, rename
-//   ASSAY_IO_FAULTS_STATE=FILE  of zeros, which processes share: each rule is that of the process that meets
-//   it first,
-//       and the byte of its number becomes 1
+// - ASSAY_IO_FAULTS='CALL PART ERRNO FIRST COUNT; ...': rules. Calls of CALL (write, read for pread, load for
+//   read, fsync or rename) on files whose path holds PART are counted from 1. Number FIRST and the ones after
+//   it, COUNT calls in all, fail with ERRNO; where COUNT is 0, every call from FIRST on fails.
+// - ASSAY_IO_FAULTS_STATE=FILE: a file of zeros that several processes share. A rule then holds only for the
+//   process that applies it first, and the byte of the file with the rule's number becomes 1.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

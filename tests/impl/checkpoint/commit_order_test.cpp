@@ -17,15 +17,15 @@
 #include "impl/run/saving.hpp"
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
+#include "tests/impl/support/on_flush.hpp"
 #include "tests/support/scratch.hpp"
 
-namespace {
-/// Called with the path of each file and folder when it is flushed; false: the flush fails.
-std::function<bool(const std::filesystem::path&)>& on_flush() {
+using assay::tests::on_flush;
+
+std::function<bool(const std::filesystem::path&)>& assay::tests::on_flush() {
   static std::function<bool(const std::filesystem::path&)> observer;
   return observer;
 }
-}  // namespace
 
 // A program's own fsync comes before the C library's, for the libraries that it uses as well.
 extern "C" int fsync(int descriptor) {

@@ -156,6 +156,39 @@ TEST_F(OutputFolderImpl, TheUmaskDecidesWhoMayRead) {
   EXPECT_EQ(mode("folder"), 0750);
 }
 
+/// Who may read a report, its owner has decided.
+TEST_F(OutputFolderImpl, AReplacedFileKeepsItsPermissions) {
+  const OutputFolder folder(run);
+  const mode_t before = umask(022);
+  for (const auto& [name, mode] : {std::pair("narrow", 0600), std::pair("wide", 0666)}) {
+    replace_file(folder, name, "first");
+    fs::permissions(run / name, static_cast<fs::perms>(mode));
+    replace_file(folder, name, "second");
+    write_output(run / name, "third");
+    EXPECT_EQ(text_of(run / name), "third");
+    EXPECT_EQ(static_cast<int>(fs::status(run / name).permissions()), mode) << name;
+  }
+  umask(before);
+}
+
+/// As `3>> log` in a shell; others write to the same file before and behind.
+TEST_F(OutputFolderImpl, AFileThatADescriptorNamesIsWrittenBehindWhatStandsThere) {
+  for (const int flags : {O_APPEND, O_TRUNC}) {
+    const int descriptor = open((run / "log").c_str(), O_WRONLY | O_CREAT | flags, 0600);
+    ASSERT_GE(descriptor, 0);
+    const std::string number = std::to_string(descriptor);
+    fs::create_symlink("/dev/fd/" + number, run / "linked");
+    EXPECT_EQ(write_all(descriptor, "before "), 0);
+    EXPECT_EQ(refusal([&] { write_output("/dev/fd/" + number, "a "); }), "");
+    EXPECT_EQ(refusal([&] { write_output("/proc/self/fd/" + number, "b "); }), "");
+    EXPECT_EQ(refusal([&] { write_output(run / "linked", "c "); }), "");
+    EXPECT_EQ(write_all(descriptor, "after"), 0);
+    close(descriptor);
+    EXPECT_EQ(text_of(run / "log"), "before a b c after");
+    fs::remove(run / "linked"), fs::remove(run / "log");
+  }
+}
+
 TEST_F(OutputFolderImpl, OthersCodeReachesTheSameFolder) {
   const OutputFolder folder(run);
   std::ofstream(folder.path_for_others("trace.json")) << "trace";

@@ -5,11 +5,17 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <chrono>
+#include <filesystem>
+#include <future>
 #include <iostream>
 #include <sstream>
 
+#include "impl/checkpoint/folder.hpp"
+#include "impl/machine/output_folder.hpp"
 #include "spec/record/read.hpp"
 #include "spec/record/run.hpp"
+#include "tests/impl/support/on_flush.hpp"
 #include "tests/support/example_run.hpp"
 #include "tests/support/scratch.hpp"
 
@@ -101,6 +107,90 @@ TEST(RunLogImpl, NothingFollowsTheLossOfARankInTheRecord) {
   ASSERT_EQ(events.size(), 3u) << "start, step 1, end";
   ASSERT_TRUE(std::holds_alternative<RunEnd>(events.back()));
   EXPECT_EQ(std::get<RunEnd>(events.back()).message, "rank 1 left");
+}
+
+/// The watch's thread may warn of a slow rank at any moment.
+TEST(RunLogImpl, NoLineIsWrittenWhileTheEndIsFlushed) {
+  const tests::Scratch scratch;
+  std::ostringstream printed;
+  std::streambuf *const out = std::cout.rdbuf(printed.rdbuf()), *const err = std::cerr.rdbuf(printed.rdbuf());
+  bool written = false;
+  {
+    RunLog log;
+    log.begin(tests::example_start(), scratch.path().string());
+    log.open(1000);
+    log.say(log.start());
+    std::future<void> watch;
+    tests::on_flush() = [&](const std::filesystem::path&) {
+      if (watch.valid()) return true;
+      watch = std::async(std::launch::async, [&] {
+        log.say(Warning{.step = {}, .code = "slow_rank", .text = "rank 1"}, /*aloud=*/false);
+      });
+      written = watch.wait_for(std::chrono::milliseconds(500)) == std::future_status::ready;
+      return true;
+    };
+    log.end(EndReason::done, ExitCode::done, {});
+    tests::on_flush() = nullptr;
+    ASSERT_TRUE(watch.valid()) << "nothing was flushed";
+    watch.get();
+  }
+  std::cout.rdbuf(out), std::cerr.rdbuf(err);
+  EXPECT_FALSE(written);
+}
+
+/// A committed checkpoint that was saved behind a line of some record.
+std::filesystem::path checkpoint_of_a_record(const std::filesystem::path& folder) {
+  const auto path = folder / "checkpoints/step_00000002";
+  std::filesystem::create_directories(path);
+  checkpoint::Manifest manifest;
+  manifest.step = 2, manifest.record = "0123456789abcdef";
+  checkpoint::write_manifest(OutputFolder(path), manifest);
+  return path;
+}
+
+/// A checkpoint says that there was one.
+TEST(RunLogImpl, AMissingRecordIsSaidToBeMissing) {
+  const tests::Scratch scratch;
+  checkpoint_of_a_record(scratch.path());
+  RunLog log;
+  log.begin(tests::example_start(), scratch.path().string());
+  log.open(1000);
+  ASSERT_EQ(log.damage().size(), 1u);
+  EXPECT_NE(log.damage()[0].find("run.jsonl: the record is missing"), std::string::npos) << log.damage()[0];
+  EXPECT_NE(log.damage()[0].find("step_00000002"), std::string::npos) << log.damage()[0];
+}
+
+/// The record is whole: it is the checkpoint that belongs elsewhere.
+TEST(RunLogImpl, ACheckpointOfAnotherRunHidesNoEarlierStart) {
+  for (const bool linked : {false, true}) {
+    const tests::Scratch scratch, other;
+    std::ostringstream printed;
+    std::streambuf *const out = std::cout.rdbuf(printed.rdbuf()), *const err =
+                                                                      std::cerr.rdbuf(printed.rdbuf());
+    std::vector<std::string> damage;
+    for (int start = 1; start <= 2; ++start) {
+      RunLog log;
+      log.begin(tests::example_start(), scratch.path().string());
+      log.open(1000);
+      damage = log.damage();
+      log.say(log.start());
+      log.step(step_of(start));
+      log.end(EndReason::done, ExitCode::done, {});
+      if (start > 1) continue;
+      std::filesystem::create_directory(scratch.path() / "checkpoints");
+      if (linked)
+        std::filesystem::create_directory_symlink(checkpoint_of_a_record(other.path()),
+                                                  scratch.path() / "checkpoints/step_00000002");
+      else
+        checkpoint_of_a_record(scratch.path());
+    }
+    std::cout.rdbuf(out), std::cerr.rdbuf(err);
+    EXPECT_EQ(damage.size(), linked ? 0u : 1u);
+    const std::vector<Event> events = read_events((scratch.path() / "run.jsonl").string());
+    const auto* end = std::get_if<RunEnd>(&events.back());
+    ASSERT_TRUE(end && end->run_goodput) << linked;
+    EXPECT_EQ(end->run_goodput->starts, 2);
+  }
 }
 
 }  // namespace
