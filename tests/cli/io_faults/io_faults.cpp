@@ -1,8 +1,7 @@
 // A library for LD_PRELOAD that makes chosen system calls of a program on chosen files fail. Two variables of
 // the program's environment say which:
 //
-// - ASSAY_IO_FAULTS='CALL PART ERRNO FIRST COUNT; ...': rules. Calls of CALL (write, read, fsync or rename)
-// on
+// - ASSAY_IO_FAULTS='CALL PART ERRNO FIRST COUNT; ...': rules. Calls of CALL (write, read, fsync, rename) on
 //   files whose path holds PART are counted from 1. Number FIRST and the ones after it, COUNT calls in all,
 //   fail with ERRNO; where COUNT is 0, every call from FIRST on fails.
 // - ASSAY_IO_FAULTS_STATE=FILE: a file of zeros that several processes share. A rule then holds only for the
