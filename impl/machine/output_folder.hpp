@@ -72,10 +72,10 @@ int write_all(int descriptor, std::string_view bytes);
 /// one, which has the permissions of the old one. Errors: UserError(io).
 void replace_file(const OutputFolder& folder, const std::string& name, std::string_view text);
 
-/// The same for a path that a user gave, which may be a link. A pipe or a terminal is written to as it is, and
-/// so is a file that the path names by a descriptor (/dev/stdout, /dev/fd/3) or that a standard stream writes
-/// to: behind what stands there. A pipe that nobody reads, a folder or another device is refused. Errors:
-/// UserError(io).
+/// The same for a path that a user gave, which may be a link. A pipe or a terminal is written to as it is,
+/// and so is a file that the path names by a descriptor (/dev/stdout, /dev/fd/3) or that a standard stream
+/// writes to: behind what stands there. A pipe that nobody reads, a folder or another device is refused.
+/// Errors: UserError(io).
 void write_output(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace assay::impl

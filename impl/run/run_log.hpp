@@ -1,6 +1,6 @@
 #pragma once
-// The events of a run, from the first to the last: rank 0 writes them to the record and prints them, and every
-// rank keeps the sums that the last event holds.
+// The events of a run, from the first to the last: rank 0 writes them to the record and prints them, and
+// every rank keeps the sums that the last event holds.
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -26,8 +26,8 @@ class RunLog {
   /// What every later event rests on. `directory`: the folder that is really written to.
   void begin(spec::record::RunStart start, const std::string& directory);
   /// On rank 0, which writes; the other ranks only keep the sums. A record that is there already is read, and
-  /// the new events are appended to it. `tensorboard`: curves are written to the folder, too. Errors: UserError of
-  /// RecordWriter and EventWriter.
+  /// the new events are appended to it. `tensorboard`: curves are written to the folder, too. Errors:
+  /// UserError of RecordWriter and EventWriter.
   void open(std::int64_t log_every, bool tensorboard = false);
   bool opened() const { return writer_.has_value(); }
 

@@ -70,8 +70,8 @@ class Trainer {
   void start_after(std::int64_t steps_done, std::int64_t skipped = 0);
   /// Trains one step. `stop_requested`: this rank was asked to stop. Where any rank was, every rank gets
   /// nothing, and nothing is trained: weights and `steps_done` are those of the step before.
-  /// `save_requested`: rank 0's alone counts, and is sent to all ranks. `failed`: an error of this rank alone since
-  /// the last step; it ends the step on all ranks. Errors, after which all is as before the step:
+  /// `save_requested`: rank 0's alone counts, and is sent to all ranks. `failed`: an error of this rank alone
+  /// since the last step; it ends the step on all ranks. Errors, after which all is as before the step:
   /// NonFiniteError, but for steps that may be skipped (train.on_non_finite); those of the data and `failed`,
   /// on all ranks. AgreedError when ranks have drifted apart.
   std::optional<StepReport> step(bool stop_requested, bool save_requested = false,

@@ -6,6 +6,7 @@
 
 #include "spec/error.hpp"
 #include "spec/record/continuity.hpp"
+#include "spec/text/file.hpp"
 
 namespace assay::spec::record {
 namespace {

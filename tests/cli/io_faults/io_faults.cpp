@@ -6,6 +6,8 @@
 //   it, COUNT calls in all, fail with ERRNO; where COUNT is 0, every call from FIRST on fails.
 // - ASSAY_IO_FAULTS_STATE=FILE: a file of zeros that several processes share. A rule then holds only for the
 //   process that applies it first, and the byte of the file with the rule's number becomes 1.
+// - ASSAY_IO_FAULTS_STATE=FILE: a file of zeros that several processes share. A rule then holds only for the
+//   process that applies it first, and the byte of the file with the rule's number becomes 1.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
