@@ -200,7 +200,10 @@ class Run {
       log_.enter(RunPart::other);
       if (!report) {
         alone([&] { say_profile(profiling_->finish()); });
-        timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+        timed_save([&] {
+          saving.finish();  // maybe of this very step
+          if (saving.saved() != trainer_->steps_done()) saving.at_last(trainer_->buffers(), state(), stop);
+        });
         agree_on_errors();
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
