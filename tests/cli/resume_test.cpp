@@ -241,8 +241,15 @@ TEST_F(Resume, ACopyUnderTheNameOfALaterStepIsPassedOverAndNamed) {
       << shown.messages;
   const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=7"});
   ASSERT_EQ(resumed.code, 0) << resumed.messages;
-  EXPECT_NE(resumed.messages.find("holds step 2, and its name says step 7"), std::string::npos)
+  // One that is whole is not called damaged, and no advice is given that what was done has overtaken.
+  EXPECT_NE(resumed.messages.find("holds step 2, and its name says step 7: it is a copy, or was renamed; "
+                                  "passed over, the run goes on after step 6; it is now " +
+                                  checkpoint(7) + ".misnamed"),
+            std::string::npos)
       << resumed.messages;
+  EXPECT_EQ(resumed.messages.find("damaged"), std::string::npos) << resumed.messages;
+  EXPECT_EQ(run().warnings.at(0).code, "misnamed_checkpoint");
+  EXPECT_TRUE(fs::exists(checkpoint(7) + ".misnamed"));
   EXPECT_EQ(run().resumes.at(0).step, 6);
   EXPECT_EQ(tests::assay({"checkpoint", "verify", checkpoint(7)}).code, 0) << "it is saved anew";
 }
