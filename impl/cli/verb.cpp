@@ -183,7 +183,8 @@ const std::vector<Verb>& verbs() {
        "one self-contained HTML page of a run, or of several compared; or their numbers as CSV",
        {"assay report runs/tiny-llama", "assay report runs/a runs/b", "assay report runs/a runs/b --csv"},
        {{"output", "o", "FILE",
-         "file to write (default: the run's report.html, of several compare.html here)"},
+         "file to write, - is standard output (default: the run's report.html, of several compare.html "
+         "here)"},
         {"csv", "", "", "steps, skipped steps and validations with every recorded number"}},
        report},
       {"claims",

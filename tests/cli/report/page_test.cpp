@@ -341,6 +341,9 @@ TEST(PageReport, AReportIsWrittenBesideItsRecordAndAComparisonInTheCurrentFolder
   fs::current_path(before);
   EXPECT_TRUE(fs::exists(folder / "compare.csv"));
   EXPECT_EQ(write_report({a}, (folder / "c.html").string()).file, folder / "c.html");
+  const Written given_back = write_report({a}, "-");
+  EXPECT_EQ(given_back.file, "-");
+  EXPECT_FALSE(fs::exists("-"));
   const auto text = [](const fs::path& file) {
     std::ifstream in(file);
     return std::string(std::istreambuf_iterator<char>(in), {});
