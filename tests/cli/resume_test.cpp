@@ -123,6 +123,29 @@ TEST_F(Resume, ADamagedRecordIsToldAndGoneOnWith) {
   }
 }
 
+/// The first line is lost: the report waits for a start that is whole, and no promise is made before.
+TEST_F(Resume, ARecordWithoutItsFirstLineIsReportedFromTheNextStartOn) {
+  const std::string record = folder("run/run.jsonl");
+  std::ifstream in(record);
+  std::string first, rest;
+  std::getline(in, first);
+  rest.assign(std::istreambuf_iterator<char>(in), {});
+  std::ofstream(record) << rest;
+  EXPECT_EQ(tests::assay({"report", folder("run")}).code, 65) << "of no start";
+  const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=8"});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_EQ(resumed.messages.find("writes it later"), std::string::npos) << resumed.messages;
+  const auto report = tests::assay({"report", folder("run")});
+  EXPECT_EQ(report.code, 0) << report.messages;
+  EXPECT_NE(report.messages.find(record + ":1: a record starts with a run_start event, this one with"),
+            std::string::npos)
+      << report.messages;
+  const auto text = tests::assay({"report", folder("run"), "-o", "-"});
+  EXPECT_EQ(text.output.rfind("<!doctype html>", 0), 0u) << text.output.substr(0, 80);
+  EXPECT_NE(text.output.find("This record is damaged"), std::string::npos);
+  EXPECT_NE(text.output.find("8 of 8"), std::string::npos);
+}
+
 /// Its end is cut off at a line: the chain of what is left is whole, and the checkpoints know of more.
 TEST_F(Resume, ARecordThatWasCutContradictsItsCheckpoints) {
   const auto audited = [&](const std::string& path) { return tests::assay({"audit", path}); };
