@@ -182,9 +182,7 @@ const std::vector<Verb>& verbs() {
        "RUN...",
        "one self-contained HTML page of a run, or of several compared; or their numbers as CSV",
        {"assay report runs/tiny-llama", "assay report runs/a runs/b", "assay report runs/a runs/b --csv"},
-       {{"output", "o", "FILE",
-         "file to write, - is standard output (default: the run's report.html, of several compare.html "
-         "here)"},
+       {{"output", "o", "FILE", "file, or - (default: the run's report.html, of several compare.html here)"},
         {"csv", "", "", "steps, skipped steps and validations with every recorded number"}},
        report},
       {"claims",
