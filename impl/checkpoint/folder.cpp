@@ -55,22 +55,26 @@ std::string folder_name(std::int64_t step) {
 
 namespace {
 /// A copy of a whole checkpoint is whole, and of another step than its name says.
-void require_step_of_name(const fs::path& folder, std::int64_t step) {
+std::string misnamed(const fs::path& folder, std::int64_t step) {
   const fs::path named = folder.has_filename() ? folder : folder.parent_path();
   const auto in_name = step_in_name(named.filename().string());
-  // checkpoint_c6
-  if (in_name && *in_name != step)
-    throw UserError(ExitCode::bad_data,
-                    folder.string() + ": checkpoint_c6: holds step " + std::to_string(step) +
-                        ", and its name says step " + std::to_string(*in_name) +
-                        ": it is a copy, or was renamed; call it " + folder_name(step) + ", or move it away");
+  if (!in_name || *in_name == step) return "";
+  return "holds step " + std::to_string(step) + ", and its name says step " + std::to_string(*in_name) +
+         ": it is a copy, or was renamed";
+}
+
+/// Whatever its folder is called.
+Manifest manifest_in(const fs::path& folder) {
+  const fs::path path = folder / manifest_name;
+  return manifest_from_json(read_whole(path, spec::file_limits::manifest), path.string());
 }
 }  // namespace
 
 Manifest read_manifest(const fs::path& folder) {
-  const fs::path path = folder / manifest_name;
-  Manifest manifest = manifest_from_json(read_whole(path, spec::file_limits::manifest), path.string());
-  require_step_of_name(folder, manifest.step);
+  Manifest manifest = manifest_in(folder);
+  if (const std::string wrong = misnamed(folder, manifest.step); !wrong.empty())
+    throw UserError(ExitCode::bad_data, folder.string() + ": checkpoint_c6: " + wrong + "; call it " +
+                                            folder_name(manifest.step) + ", or move it away");
   return manifest;
 }
 
@@ -85,6 +89,13 @@ bool marker_is_right(const fs::path& folder) try {
   return false;  // too long, or the disk does not give it
 }
 }  // namespace
+
+std::string misnamed(const fs::path& folder) try {
+  const std::string wrong = marker_is_right(folder) ? misnamed(folder, manifest_in(folder).step) : "";
+  return wrong.empty() ? "" : folder.string() + ": " + wrong;
+} catch (const UserError&) {
+  return "";
+}
 
 Manifest committed_manifest(const fs::path& folder, const std::string& advice) {
   // checkpoint_c1

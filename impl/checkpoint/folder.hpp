@@ -25,6 +25,10 @@ struct Found {
 /// "step_00000100"
 std::string folder_name(std::int64_t step);
 
+/// What is wrong with the name of a committed checkpoint that is a copy of another step's, or was renamed;
+/// empty where nothing is, or where it is not committed.
+std::string misnamed(const std::filesystem::path& folder);
+
 /// Errors: UserError(bad_data) checkpoint_c2, c6 where the folder's name is that of another step, and where
 /// the file cannot be read.
 Manifest read_manifest(const std::filesystem::path& folder);

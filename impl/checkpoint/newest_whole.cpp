@@ -43,19 +43,20 @@ NewestWhole newest_whole(const std::string& directory, Look look, const std::vec
   return out;
 }
 
-std::string set_aside(const std::string& path) {
+std::string set_aside(const std::string& path, const std::string& ending) {
   const DiskCall disk;
   const std::string name = fs::path(path).filename().string();
-  std::string to = name + ".damaged";
+  std::string to = name + ending;
   try {
     const OutputFolder parent = OutputFolder::own(fs::path(path).parent_path());
     for (int number = 2; parent.look(to) != Entry::none; ++number)
-      to = name + ".damaged-" + std::to_string(number);
+      to = name + ending + "-" + std::to_string(number);
     parent.rename(name, to);
     parent.sync();
   } catch (const UserError& error) {
-    throw UserError(ExitCode::io, "a damaged checkpoint stays in the way: " + std::string(error.what()) +
-                                      "; move it away, since what this run saves at its step needs the name");
+    throw UserError(ExitCode::io,
+                    "a checkpoint that is passed over stays in the way: " + std::string(error.what()) +
+                        "; move it away, since what this run saves at its step needs the name");
   }
   return (fs::path(path).parent_path() / to).string();
 }

@@ -29,8 +29,9 @@ std::string damage_in(const std::string& path, Look look);
 NewestWhole newest_whole(const std::string& directory, Look look = Look::structure,
                          const std::vector<PassedOver>& known = {});
 
-/// Takes a damaged checkpoint out of the way of the one that will be saved at its step: it stays beside it as
-/// "step_00000100.damaged", which is no checkpoint's name. Returns its path now. Errors: UserError(io).
-std::string set_aside(const std::string& path);
+/// Takes a checkpoint that was passed over out of the way of the one that will be saved at its step: it stays
+/// beside it as "step_00000100.damaged" (`ending`), which is no checkpoint's name. Returns its path now.
+/// Errors: UserError(io).
+std::string set_aside(const std::string& path, const std::string& ending);
 
 }  // namespace assay::impl::checkpoint

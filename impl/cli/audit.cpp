@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "impl/checkpoint/folder.hpp"
 #include "impl/cli/audit_print.hpp"
 #include "impl/cli/doctor/huge_pages.hpp"
 #include "impl/cli/verb.hpp"
@@ -156,6 +157,15 @@ void refuse_overwriting(const Arguments& arguments) {
   }
 }
 
+/// The run's folder that holds the record `path`, where it is one by its name: its checkpoints say what the
+/// record must hold.
+std::vector<spec::record::StatedPlace> places_of(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return checkpoint::places_in_record(path);
+  if (path.filename() != "run.jsonl") return {};
+  return checkpoint::places_in_record(path.parent_path());
+}
+
 /// Every run of one log, completed by the command line.
 std::vector<RunRecord> runs_of(const std::string& path, const Arguments& arguments) {
   ReadOptions options;
@@ -164,6 +174,7 @@ std::vector<RunRecord> runs_of(const std::string& path, const Arguments& argumen
   options.keep_odd_steps = true;
   options.keep_steps_apart = true;
   options.written_soon = prefer_huge_pages;
+  options.places = places_of(path);  // before the record, which may still grow
   std::vector<RunRecord> runs =
       path == "-" ? read_logs(std::cin, "standard input", options) : read_logs(path, options);
   refuse_unreadable(runs, path);

@@ -15,7 +15,7 @@ int report(const Arguments& arguments, Streams streams) {
       impl::report::write_report(arguments.positional, arguments.value("output", ""), "", form);
   for (const std::string& fault : written.faults)
     streams.err << "assay: warning: " << spec::printable(fault) << "\n";
-  streams.out << written.file.string() << "\n";
+  streams.out << (written.file == "-" ? written.text : spec::printable(written.file.string()) + "\n");
   return 0;
 }
 

@@ -48,9 +48,13 @@ void report(const std::string& folder, impl::cli::Streams streams) {
         streams.err << "assay: warning: " << spec::printable(fault) << "\n";
       return;
     } catch (const std::exception& error) {
-      if (last)
-        streams.err << "assay: warning: " << spec::printable(error.what()) << "; `assay report " << folder
-                    << "` writes it later\n";
+      if (!last) continue;
+      // What is wrong with the record stays so.
+      const auto* user = dynamic_cast<const UserError*>(&error);
+      const bool later = !user || user->code() != ExitCode::bad_data;
+      streams.err << "assay: warning: " << spec::printable(error.what())
+                  << (later ? "; `assay report " + spec::shell_word(folder) + "` writes it later" : "")
+                  << "\n";
     }
 }
 

@@ -114,7 +114,8 @@ std::string planned_memory(const Run& run) {
   return text;
 }
 
-/// "3.1416 after step 250, 4.53 bits per byte; lowest 3.1402 after step 200".
+/// "3.1416 after step 250, 4.53 bits per byte; lowest 3.1402 after step 200", of the set that was validated
+/// on last: losses of another one say nothing of it.
 std::string validation_text(const Run& run) {
   if (run.validations.empty()) return "–";
   const Validation& last = run.validations.back();
@@ -123,9 +124,15 @@ std::string validation_text(const Run& run) {
   };
   std::string text = at(last) + ", perplexity " + spec::fixed(last.perplexity, 3);
   if (last.bits_per_byte) text += ", " + spec::fixed(*last.bits_per_byte, 4) + " bits per byte";
-  const auto lowest = std::min_element(run.validations.begin(), run.validations.end(),
-                                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
-  return lowest->loss < last.loss ? text + "; lowest " + at(*lowest) : text;
+  const Validation *lowest = &last, *other = nullptr;
+  for (const Validation& each : run.validations)
+    if (each.set_hash != last.set_hash)
+      other = &each;
+    else if (each.loss < lowest->loss)
+      lowest = &each;
+  if (lowest->loss < last.loss) text += "; lowest " + at(*lowest);
+  if (other) text += "; on another set, not to be compared, " + at(*other);
+  return text;
 }
 
 std::string steps_text(const Run& run) {

@@ -86,7 +86,11 @@ Written write_report(const std::vector<std::string>& runs, const std::string& ou
     for (const std::string& fault : named.back().faults) written.faults.push_back(runs[i] + ": " + fault);
   }
   written.file = output.empty() ? default_file(runs, form) : fs::path(output);
-  const std::string text = form == Form::csv ? csv(named) : page(named, first);
+  std::string text = form == Form::csv ? csv(named) : page(named, first);
+  if (output == "-") {
+    written.text = std::move(text);
+    return written;
+  }
   try {
     if (output.empty())
       replace_file(OutputFolder(written.file.parent_path()), written.file.filename().string(), text);

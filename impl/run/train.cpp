@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "impl/checkpoint/checkpoint.hpp"
+#include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/newest_whole.hpp"
 #include "impl/comm/refusal.hpp"
 #include "impl/generate/generate.hpp"
@@ -200,7 +201,10 @@ class Run {
       log_.enter(RunPart::other);
       if (!report) {
         alone([&] { say_profile(profiling_->finish()); });
-        timed_save([&] { saving.at_last(trainer_->buffers(), state(), stop); });
+        timed_save([&] {
+          saving.finish();  // maybe of this very step
+          if (saving.saved() != trainer_->steps_done()) saving.at_last(trainer_->buffers(), state(), stop);
+        });
         agree_on_errors();
         return log_.end(EndReason::saved, ExitCode::saved_requeue, "asked to stop");
       }
@@ -280,11 +284,15 @@ class Run {
   void say_passed_over(const ResumePoint& point) {
     if (communicator_.rank() != 0) return;
     for (const checkpoint::PassedOver& each : point.passed_over) {
-      std::string text =
-          each.why + "; passed over, the run goes on after step " + std::to_string(point.state.step);
+      const std::string misnamed = checkpoint::misnamed(each.path);
+      const bool whole = !misnamed.empty();
+      std::string text = (whole ? misnamed : each.why) + "; passed over, the run goes on after step " +
+                         std::to_string(point.state.step);
       if (config_.resume == spec::Resume::automatic)
-        text += "; the damaged one is now " + checkpoint::set_aside(each.path);
-      log_.say(Warning{.step = {}, .code = "damaged_checkpoint", .text = text});
+        text += std::string("; ") + (whole ? "it" : "the damaged one") + " is now " +
+                checkpoint::set_aside(each.path, whole ? ".misnamed" : ".damaged");
+      log_.say(
+          Warning{.step = {}, .code = whole ? "misnamed_checkpoint" : "damaged_checkpoint", .text = text});
     }
   }
 

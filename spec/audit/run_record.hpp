@@ -203,6 +203,12 @@ struct Restart {
   std::optional<std::int64_t> step;  ///< steps already done, as stated: the next one has the next number
 };
 
+/// Steps that were done, since the run was resumed behind them, and whose lines are not there.
+struct MissingSteps {
+  std::int64_t first = 0, last = 0;
+  std::int64_t line = 0;  ///< that says so
+};
+
 /// What the command line stated of a run (or a program that completes a log): an option, which may be the one
 /// that is wrong.
 struct GivenOption {
@@ -347,6 +353,7 @@ struct RunFacts {
   static constexpr std::size_t most_elisions = 4096;
   std::vector<std::int64_t> elisions;
   std::vector<HiddenSteps> hidden_steps;  ///< in their order; not more either
+  std::vector<MissingSteps> missing;      ///< of our own record: the first 1,000
   bool truncated = false;                 ///< the last line has no end, or a document is cut
   /// A later start of the run before it in the log, resumed with other settings, by which its steps are
   /// judged.

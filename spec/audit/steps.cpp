@@ -148,7 +148,18 @@ Result judge_steps(const Evidence& e) {
   std::int64_t restarts = 0, swaps = 0, left_out = 0;
   bool doubled = false, missing = false, no_number = false, chosen = false;
   std::size_t copied_to = 0;  // the line behind copies goes on from before them
-  std::string what, copied;
+  std::string what, copied, resumed;
+  for (const MissingSteps& lost : e.record.missing) {
+    contradict(out, static_cast<double>(lost.last), exact_interval(static_cast<double>(lost.first - 1)),
+               lost.line);
+    missing = true;
+    if (!resumed.empty()) continue;
+    resumed = (lost.first == lost.last
+                   ? "step " + grouped(lost.first) + " is missing"
+                   : "steps " + grouped(lost.first) + " to " + grouped(lost.last) + " are missing") +
+              ": the run was resumed after step " + grouped(lost.last);
+  }
+  what = resumed;
   for (std::size_t i = 0; i < e.steps.size(); ++i) {
     const auto& number = (*e.steps[i])[Field::step];
     if (!number) continue;
@@ -221,7 +232,8 @@ Result judge_steps(const Evidence& e) {
     if (!copied.empty()) blame_copies(out, copied);
     if (doubled && !swaps && copied.empty())
       blame(out, "step_doubled", "steps are logged twice: two writers, or logs put together");
-    if (missing && !swaps) blame(out, "step_missing", "lines were lost, or steps were skipped");
+    if (missing && !swaps)
+      blame(out, "step_missing", resumed.empty() ? "lines were lost, or steps were skipped" : resumed);
   } else {
     out.recomputed = exact_interval(out.printed);
     if (restarts)

@@ -328,6 +328,20 @@ std::string origins(const std::string& refusal, const Assignments& asked, const 
                              : "; give the path of a TOML file, or settings as key=value"));
 }
 
+/// Of a model's file no word is a setting.
+void refuse_model_file(std::string_view text, const std::string& recipe) {
+  document::Node node;
+  if (read_toml(text, node)) return;
+  const document::Tree tree({recipe, ExitCode::usage, document::Format::toml}, std::move(node));
+  const auto has = [&](const char* name, Kind kind) {
+    const auto found = tree.root().find(name);
+    return found && found->is(kind);
+  };
+  if (has("family", Kind::text) && has("vocab", Kind::integer) && has("layers", Kind::integer))
+    refuse(recipe, "is a model's file, and no recipe; `assay train model.name=" + shell_word(recipe) +
+                       "` trains that model");
+}
+
 }  // namespace
 
 bool counts_ranks(const std::string& name) {
@@ -534,6 +548,7 @@ Loaded load_all(const std::string& recipe, const std::vector<std::string>& overr
     } catch (const FileFault& fault) {
       refuse_recipe(recipe, fault.kind() == FileFault::Kind::missing ? "there is no such file" : fault.why());
     }
+    refuse_model_file(text, recipe);
     loaded = load_from(text, recipe, overrides);
   });
   return loaded;

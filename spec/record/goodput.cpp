@@ -23,6 +23,7 @@ void GoodputOfStarts::add(const DoneStep& step) {
 
 void GoodputOfStarts::add(const Event& event) {
   if (std::holds_alternative<RunStart>(event)) starts_.emplace_back();
+  if (starts_.empty()) return;  // the first start is lost, with what its time came to
   if (const auto* resume = std::get_if<ResumeFrom>(&event)) redo_from(resume->step + 1);
   if (const auto* step = std::get_if<Step>(&event)) {
     const double wait = step->phases.data_wait, saves = step->phases.checkpoint;

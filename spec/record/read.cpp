@@ -302,11 +302,12 @@ class EventReader {
       }
       auto event = next_event();
       if (!event) continue;
-      if (std::exchange(empty_, false) && !std::holds_alternative<RunStart>(*event))
-        refuse(lines_.where(), "a record starts with a run_start event, this one with " + event_name(*event));
+      started_ = started_ || std::holds_alternative<RunStart>(*event);
+      if (std::exchange(empty_, false) && !started_) tell_no_start(*event);
       take(*std::move(event));
     }
     if (empty_) refuse(origin_, "the record is empty");
+    if (!started_) refuse(origin_, "no run_start event of this record can be read");
     if (!tolerance_) return;
     for (const StatedPlace& place : tolerance_->places)
       tolerance_->damage.note("the line that " + place.by +
@@ -323,9 +324,17 @@ class EventReader {
     document::Node node;
     // Without hashes, a last line that is no JSON is taken for one that was cut off.
     if (!chained && !lines_.ended() && !empty_ && read_json(lines_.text(), node)) return std::nullopt;
-    if (!chained || !tolerance_ || empty_) throw;
+    if (!chained || !tolerance_) throw;
     if (lines_.as_written()) tolerance_->damage.note(error.what());  // otherwise said already
     return std::nullopt;
+  }
+
+  /// The first start is lost; a later one may be whole.
+  void tell_no_start(const Event& first) try {
+    refuse(lines_.where(), "a record starts with a run_start event, this one with " + event_name(first));
+  } catch (const UserError& error) {
+    if (!tolerance_ || !lines_.chain().begun()) throw;
+    tolerance_->damage.note(error.what());
   }
 
   void tell_damage() try {
@@ -339,7 +348,7 @@ class EventReader {
   RecordLines lines_;
   const std::string origin_;
   Tolerance* const tolerance_;
-  bool empty_ = true;
+  bool empty_ = true, started_ = false;
 };
 
 }  // namespace

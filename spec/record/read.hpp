@@ -25,9 +25,9 @@ struct Tolerance {
 
 /// Hands all events of a record to `take`, in their order. The first is a run_start. A last line that a crash
 /// cut off is left out; any other fault is an error. With `tolerance`, what lines with hashes are damaged in
-/// is noted there instead, and the others are read on; those that cannot be read are left out. Errors: as
-/// from_json with `origin` and the line number; a line that is not as it was written (record_c3); an empty
-/// record; UserError(io).
+/// is noted there instead, and the others are read on; those that cannot be read are left out, and the first
+/// may be another one, where a run_start follows. Errors: as from_json with `origin` and the line number; a
+/// line that is not as it was written (record_c3); an empty record; UserError(io).
 void for_each_event(std::istream& in, const std::string& origin, const std::function<void(Event&&)>& take,
                     Tolerance* tolerance = nullptr);
 

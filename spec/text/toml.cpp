@@ -22,6 +22,8 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 #include <utility>
 
 namespace assay::spec {
@@ -70,6 +72,25 @@ Node node_of(const toml::node& node) {
   }
 }
 
+/// What to write instead of a number that a letter follows, as in "64k"; empty of any other word. `at`: where
+/// the parser stopped.
+std::string hint_of_amount(std::string_view text, const toml::source_position& at) {
+  for (toml::source_index line = 1; line < at.line && !text.empty(); ++line)
+    text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
+  text = text.substr(0, text.find_first_of("\r\n"));
+  if (at.column < 1 || at.column > text.size()) return "";
+  constexpr std::string_view ends = " \t=,[]{}#\"'";
+  const std::size_t before = text.find_last_of(ends, at.column - 1), begin = before + 1;  // npos + 1 is 0
+  const std::string_view word = text.substr(begin, text.find_first_of(ends, begin) - begin);
+  const std::size_t unit = word.find_first_not_of("0123456789._");
+  // A power without digits and 0x are numbers that are not whole.
+  const bool amount = !word.empty() && word[0] >= '0' && word[0] <= '9' && unit != word.npos &&
+                      word.substr(unit) != "e" && word.substr(unit) != "E" &&
+                      !(unit == 1 && word[0] == '0') &&
+                      std::ranges::all_of(word.substr(unit), [](unsigned char c) { return std::isalpha(c); });
+  return amount ? "; a number with a letter is a text in TOML: \"" + std::string(word) + "\"" : "";
+}
+
 }  // namespace
 
 std::optional<document::Fault> read_toml(std::string_view text, Node& root) {
@@ -80,6 +101,7 @@ std::optional<document::Fault> read_toml(std::string_view text, Node& root) {
     std::string why(error.description());
     for (char& c : why)
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+    why += hint_of_amount(text, error.source().begin);
     return document::Fault{std::move(why), 0, position_of(error.source())};
   }
   return std::nullopt;

@@ -124,11 +124,12 @@ TEST_F(Resume, ADamagedRecordIsToldAndGoneOnWith) {
   const auto line =
       std::to_string(1 + std::count(whole.begin(), whole.begin() + (&digit - changed.data()), '\n'));
   const struct {
-    std::string text, told;
-    int audited;
+    std::string text, told, audited;
   } damages[] = {
-      {changed, record + ":" + line + ": record_c3: the line is not as it was written", 1},
-      {whole.substr(0, whole.find("\"step\":6")), "step_00000006 was saved behind is missing", 0},
+      {changed, record + ":" + line + ": record_c3: the line is not as it was written",
+       "the line is not as it was written"},
+      {whole.substr(0, whole.find("\"step\":6")), "step_00000006 was saved behind is missing",
+       "step_00000006 was saved behind is missing"},
   };
   EXPECT_EQ(tests::assay({"audit", folder("run")}).code, 0);
   EXPECT_EQ(tests::assay({"report", folder("run")}).messages, "");
@@ -142,10 +143,8 @@ TEST_F(Resume, ADamagedRecordIsToldAndGoneOnWith) {
     const std::string page{std::istreambuf_iterator<char>(html), {}};
     EXPECT_LT(page.find("This record is damaged"), page.find("class=\"tile")) << "at the top";
     const auto audit = tests::assay({"audit", folder("run")});
-    EXPECT_EQ(audit.code, damage.audited) << audit.output;
-    EXPECT_EQ(audit.output.find("the line is not as it was written") != std::string::npos,
-              damage.audited == 1)
-        << audit.output;
+    EXPECT_EQ(audit.code, 1) << audit.output;
+    EXPECT_NE(audit.output.find(damage.audited), std::string::npos) << audit.output;
     const auto resumed =
         tests::assay({"resume", folder("run"), "--change", "train.steps=" + std::to_string(++steps)});
     EXPECT_EQ(resumed.code, 0) << resumed.messages;
@@ -162,6 +161,56 @@ TEST_F(Resume, ADamagedRecordIsToldAndGoneOnWith) {
     std::ofstream(record, std::ios::binary) << whole;
     fs::remove_all(folder("run/checkpoints/step_0000000" + std::to_string(steps)));
   }
+}
+
+/// The first line is lost: the report waits for a start that is whole, and no promise is made before.
+TEST_F(Resume, ARecordWithoutItsFirstLineIsReportedFromTheNextStartOn) {
+  const std::string record = folder("run/run.jsonl");
+  std::ifstream in(record);
+  std::string first, rest;
+  std::getline(in, first);
+  rest.assign(std::istreambuf_iterator<char>(in), {});
+  std::ofstream(record) << rest;
+  EXPECT_EQ(tests::assay({"report", folder("run")}).code, 65) << "of no start";
+  const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=8"});
+  ASSERT_EQ(resumed.code, 0) << resumed.messages;
+  EXPECT_EQ(resumed.messages.find("writes it later"), std::string::npos) << resumed.messages;
+  const auto report = tests::assay({"report", folder("run")});
+  EXPECT_EQ(report.code, 0) << report.messages;
+  EXPECT_NE(report.messages.find(record + ":1: a record starts with a run_start event, this one with"),
+            std::string::npos)
+      << report.messages;
+  const auto text = tests::assay({"report", folder("run"), "-o", "-"});
+  EXPECT_EQ(text.output.rfind("<!doctype html>", 0), 0u) << text.output.substr(0, 80);
+  EXPECT_NE(text.output.find("This record is damaged"), std::string::npos);
+  EXPECT_NE(text.output.find("8 of 8"), std::string::npos);
+}
+
+/// Its end is cut off at a line: the chain of what is left is whole, and the checkpoints know of more.
+TEST_F(Resume, ARecordThatWasCutContradictsItsCheckpoints) {
+  const auto audited = [&](const std::string& path) { return tests::assay({"audit", path}); };
+  EXPECT_EQ(audited(folder("run")).code, 0);
+  const std::string record = folder("run/run.jsonl");
+  std::string kept;
+  std::ifstream in(record);
+  for (std::string line; std::getline(in, line) && line.find("\"step\":4,") == line.npos;)
+    kept += line + "\n";
+  std::ofstream(record) << kept;
+  for (const std::string& path : {folder("run"), record}) {
+    const auto cut = audited(path);
+    EXPECT_EQ(cut.code, 1) << cut.output << cut.messages;
+    EXPECT_NE(cut.output.find("the line that " + checkpoint(4) +
+                              " was saved behind is missing: lines were cut out"),
+              std::string::npos)
+        << cut.output;
+  }
+  ASSERT_EQ(tests::assay({"resume", folder("run"), "--change", "train.steps=8"}).code, 0);
+  const auto resumed = audited(folder("run"));
+  EXPECT_EQ(resumed.code, 1);
+  EXPECT_EQ(resumed.output.find("run 1 of"), std::string::npos) << resumed.output;
+  EXPECT_NE(resumed.output.find("steps 4 to 6 are missing: the run was resumed after step 6"),
+            std::string::npos)
+      << resumed.output;
 }
 
 TEST_F(Resume, ADamagedNewestCheckpointIsToldPassedOverAndPutAside) {
@@ -255,8 +304,15 @@ TEST_F(Resume, ACopyUnderTheNameOfALaterStepIsPassedOverAndNamed) {
       << shown.messages;
   const auto resumed = tests::assay({"resume", folder("run"), "--change", "train.steps=7"});
   ASSERT_EQ(resumed.code, 0) << resumed.messages;
-  EXPECT_NE(resumed.messages.find("holds step 2, and its name says step 7"), std::string::npos)
+  // One that is whole is not called damaged, and no advice is given that what was done has overtaken.
+  EXPECT_NE(resumed.messages.find("holds step 2, and its name says step 7: it is a copy, or was renamed; "
+                                  "passed over, the run goes on after step 6; it is now " +
+                                  checkpoint(7) + ".misnamed"),
+            std::string::npos)
       << resumed.messages;
+  EXPECT_EQ(resumed.messages.find("damaged"), std::string::npos) << resumed.messages;
+  EXPECT_EQ(run().warnings.at(0).code, "misnamed_checkpoint");
+  EXPECT_TRUE(fs::exists(checkpoint(7) + ".misnamed"));
   EXPECT_EQ(run().resumes.at(0).step, 6);
   EXPECT_EQ(tests::assay({"checkpoint", "verify", checkpoint(7)}).code, 0) << "it is saved anew";
 }

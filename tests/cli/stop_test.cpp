@@ -101,6 +101,24 @@ TEST_F(Stop, AStopEndsAValidation) {
   EXPECT_EQ(run().validations[0].step, 2);
 }
 
+/// A stop behind a step that was saved just now, while steps wait for it or beside them.
+TEST_F(Stop, AStepThatIsSavedIsNotSavedAgain) {
+  for (const char* beside : {"off", "on"}) {
+    fs::remove_all(folder());
+    const auto stopped = tests::shell(
+        train("train.steps=4000 checkpoint.every=1 checkpoint.keep=2 checkpoint.asynchronous=" +
+              std::string(beside) + " > " + file("out") + " 2>&1 & p=$!; until grep -q '\"step\":3,' " +
+              folder() + "/run.jsonl 2>/dev/null; do sleep 0.01; done; kill -TERM $p; wait $p"),
+        120);
+    EXPECT_EQ(stopped.code, 75) << stopped.messages;
+    const spec::record::Run ended = run();
+    ASSERT_GE(ended.checkpoints.size(), 2u);
+    EXPECT_EQ(ended.checkpoints.back().step, ended.steps.back().step);
+    for (std::size_t i = 1; i < ended.checkpoints.size(); ++i)
+      EXPECT_LT(ended.checkpoints[i - 1].step, ended.checkpoints[i].step) << beside;
+  }
+}
+
 TEST_F(Stop, APipeThatNobodyReadsSaves) {
   const auto stopped = tests::shell(train("train.steps=4000") + " 2> " + file("err") + " | head -2 > " +
                                         file("out") + "; exit ${PIPESTATUS[0]}",

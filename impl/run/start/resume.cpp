@@ -315,6 +315,31 @@ void compare(const Request& request, const Identity& now, ResumePoint& point) {
   compare(request, now, point);
 }
 
+namespace {
+/// What is to be known of losses on a validation set that settings, or other tokens that it is held out of,
+/// make another one than before; empty where they do not.
+std::string other_validation(const spec::RunConfig& now, const spec::RunConfig& before, bool other_tokens) {
+  if (!spec::validates(now)) return "";
+  const bool held_out = now.eval_paths.empty(), was_held_out = before.eval_paths.empty();
+  std::string changes;
+  bool other_samples = held_out && (!was_held_out || other_tokens);
+  for (const char* name : {"eval.share", "train.seed", "batch.sequence_length", "eval.sequences"}) {
+    const spec::Key& key = *spec::find_key(name);
+    const bool of_files = key.name == "batch.sequence_length" || key.name == "eval.sequences";
+    const spec::Value here = key.get(now), was = key.get(before);
+    if (here == was || (!held_out && !of_files)) continue;
+    changes +=
+        (changes.empty() ? "" : ", ") + key.name + " is " + spec::shown(here) + ", was " + spec::shown(was);
+    other_samples = other_samples || (held_out && key.name != "eval.sequences");
+  }
+  if (changes.empty() && !other_samples && held_out == was_held_out) return "";
+  std::string text = "the validation set is another one" + (changes.empty() ? "" : " (" + changes + ")");
+  if (spec::validates(before)) text += "; losses on it are not to be compared with those before";
+  if (other_samples) text += "; it is held out of the training data, and the run may have been trained on it";
+  return text;
+}
+}  // namespace
+
 std::vector<std::string> other_files(const Request& request, const Identity& now, const ResumePoint& point) {
   std::vector<std::string> lines;
   const auto add = [&](const char* of, const char* and_so) {
@@ -324,6 +349,11 @@ std::vector<std::string> other_files(const Request& request, const Identity& now
       lines.push_back("the content of " + std::string(of) + ": " + other + and_so);
   };
   add(DataFile::validation, "; losses on it are not to be compared with those before");
+  const auto tokens = those_of(now.files, DataFile::training),
+             before = those_of(point.state.data, DataFile::training);
+  const bool other_tokens = !tokens.empty() && !before.empty() && !other_file(tokens, before).empty();
+  if (std::string text = other_validation(request.config, point.settings(), other_tokens); !text.empty())
+    lines.push_back(std::move(text));
   add(DataFile::tokenizer, "; the run's tokens are of the one before");
   if (request.goes_on) add(DataFile::weights, "; the run goes on as it began");
   return lines;

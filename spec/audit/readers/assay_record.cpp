@@ -118,6 +118,7 @@ class AssayRecord : public LineReader {
  private:
   void unread(const Line& line, RecordBuilder& builder) {
     identities_.lost();
+    done_.reset();
     builder.unread(line.text);
   }
 
@@ -126,6 +127,7 @@ class AssayRecord : public LineReader {
     const bool ours =
         line.text.starts_with("{") || line.text.empty() || !record::parts_of(line.text).hash.empty();
     if (!ours || line.overlong) return;
+    if (builder.awaits_places()) builder.place(record::parts_of(line.text).hash);
     const record::Link link = chain_.follow(line.text, line.complete);
     if (chain_.begun() && link != record::Link::cut_off)
       identities_.linked(link == record::Link::right, line.number, builder.identities());
@@ -146,6 +148,7 @@ class AssayRecord : public LineReader {
     if (step[Field::step] && step[Field::memory_peak])
       peak_ = {step[Field::step]->value, step[Field::memory_peak]->value};
     goes_on_behind_memory(builder);
+    if (const auto& number = step[Field::step]) done_ = static_cast<std::int64_t>(number->value);
     builder.step(step);
     hold_identities(line, builder);  // of the run that the step belongs to
   }
@@ -189,11 +192,13 @@ class AssayRecord : public LineReader {
       if (const auto* start = std::get_if<record::RunStart>(&event)) read_start(*start, line.number, builder);
       if (const auto* resume = std::get_if<record::ResumeFrom>(&event)) {
         resumed_ = true;
+        if (done_ && resume->step > *done_) builder.missing(*done_ + 1, resume->step);
         builder.restart(resume->step);
       }
       // Of a step that was skipped no line is missing.
-      if (std::holds_alternative<record::SkippedStep>(event)) {
+      if (const auto* skipped = std::get_if<record::SkippedStep>(&event)) {
         ++skipped_;
+        done_ = skipped->step;
         builder.hidden(1);
       }
       const auto* memory = std::get_if<record::Memory>(&event);
@@ -369,9 +374,10 @@ class AssayRecord : public LineReader {
   std::optional<double> planned_;                  ///< memory, of the last start
   std::optional<std::pair<double, double>> peak_;  ///< the last step's number and its peak, since that start
   bool resumed_ = false;
-  std::int64_t skipped_ = 0;  ///< steps
-  bool drops_ = false;        ///< choices of experts, by a capacity
-  GlobalBatch batch_;         ///< of the last start
+  std::optional<std::int64_t> done_;  ///< the last step; none before the first, or where it is not known
+  std::int64_t skipped_ = 0;          ///< steps
+  bool drops_ = false;                ///< choices of experts, by a capacity
+  GlobalBatch batch_;                 ///< of the last start
   std::int64_t sequence_length_ = 0;
   Identities identities_;
   record::Chain chain_;

@@ -41,7 +41,9 @@ std::string looks_of(const std::vector<Waiting::Kept>& lines) {
   for (const Waiting::Kept& kept : lines)
     if (const std::string_view trainer = unread_trainer(kept.text); !trainer.empty())
       return "; line " + std::to_string(kept.line.number) + " looks like " + std::string(trainer) +
-             "'s console, which is not read: write its numbers as CSV or JSON lines, and";
+             "'s console, which is not read: " +
+             (trainer == "Assay" ? "audit the run's record, its run.jsonl; for CSV and JSON lines"
+                                 : "write its numbers as CSV or JSON lines, and");
   for (const Waiting::Kept& kept : lines)
     if (const std::string_view what = unread_part(kept.text); !what.empty())
       return "; line " + std::to_string(kept.line.number) + " is of " + std::string(what) +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "spec/audit/run_record.hpp"
+#include "spec/record/lines.hpp"
 
 namespace assay::spec::audit {
 
@@ -31,6 +32,9 @@ struct ReadOptions {
   /// Likewise those whose numbers do not stand to one another as the first steps' do, with the line before
   /// and the one behind (line_watch.hpp): RunRecord::steps_apart.
   bool keep_steps_apart = false;
+  /// Places that our own record must hold, as its run's checkpoints state them: one that it does not hold
+  /// contradicts `chain`.
+  std::vector<record::StatedPlace> places = {};
   /// Told of the place [bytes] that the steps of a long log are put in, before they are: a program may have
   /// the system take it in large pages, for its many small ones cost as long as a good part of the reading.
   void (*written_soon)(void* start, std::size_t bytes) = nullptr;

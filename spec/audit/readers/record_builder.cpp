@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "spec/audit/identities.hpp"
 #include "spec/audit/readers/fragments.hpp"
 #include "spec/audit/readers/lone_gpu_rate.hpp"
 
@@ -15,7 +16,8 @@ RecordBuilder::RecordBuilder(std::string origin, Format format, const ReadOption
       check_(options.step_check),
       keep_odd_(options.keep_odd_steps),
       keep_apart_(options.keep_steps_apart),
-      written_soon_(options.written_soon) {}
+      written_soon_(options.written_soon),
+      places_(options.places) {}
 
 /// The record that a header line belongs to: of the run before its first step, else of the next one.
 RunRecord& RecordBuilder::header() {
@@ -151,8 +153,9 @@ void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank,
   } else {
     std::optional<RunRecord> next = std::move(pending_);
     pending_.reset();
+    // Behind the last line of our own record, which says that it is the same run, lines are missing.
     const bool resumed = restarting_ && restarting_->step.value_or(0) > 0 &&
-                         static_cast<double>(*restarting_->step) <= last_number().value_or(0);
+                         (is_own() || static_cast<double>(*restarting_->step) <= last_number().value_or(0));
     close();
     if (next) {
       run_.record = std::move(*next);
@@ -192,6 +195,21 @@ void RecordBuilder::close() {
   run_ = Run();
 }
 
+/// Those that did not come, of the run that the log ends with.
+void RecordBuilder::hold_places() {
+  if (places_.empty() || !is_own()) return;
+  std::vector<HeldIdentity>& all = run_.record.identities;
+  all.resize(static_cast<std::size_t>(Identity::count_));
+  HeldIdentity& chain = all[static_cast<std::size_t>(Identity::chain)];
+  const auto count = std::ssize(places_);
+  if (chain.contradicted == 0) {
+    chain.printed = static_cast<double>(count), chain.recomputed = exact_interval(0);
+    chain.why = "the line that " + places_.front().by + " was saved behind is missing: lines were cut out";
+    chain.lines.push_back(line_);
+  }
+  chain.judged += count, chain.contradicted += count;
+}
+
 std::vector<RunRecord> RecordBuilder::finish(std::int64_t lines, bool truncated) {
   if (pending_) {
     if (agree(run_.record, *pending_))
@@ -199,6 +217,7 @@ std::vector<RunRecord> RecordBuilder::finish(std::int64_t lines, bool truncated)
     else
       pending_.reset();  // a start of which nothing was logged
   }
+  hold_places();
   close();
   std::vector<RunRecord> runs = join_fragments(std::move(done_));
   const auto number = std::ranges::count(runs, false, &RunRecord::later_start);

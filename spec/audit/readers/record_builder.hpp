@@ -81,6 +81,16 @@ class RecordBuilder {
   std::vector<MemoryOfStart>& memory() { return run_.record.memory; }
   /// Of the events so far.
   std::vector<HeldIdentity>& identities() { return run_.record.identities; }
+  /// Whether a place that the record must hold has not come yet (ReadOptions::places).
+  bool awaits_places() const { return !places_.empty(); }
+  /// The line with that hash came.
+  void place(std::string_view hash) {
+    std::erase_if(places_, [&](const record::StatedPlace& each) { return each.hash == hash; });
+  }
+  /// The line says that the run goes on behind steps whose lines did not come.
+  void missing(std::int64_t first, std::int64_t last) {
+    if (run_.record.missing.size() < 1000) run_.record.missing.push_back({first, last, line_});
+  }
   /// Of the step that comes next, or came last.
   void rule_out(RuledOutNumber number) {
     if (run_.record.ruled_out.size() < 1000) run_.record.ruled_out.push_back(std::move(number));
@@ -206,6 +216,8 @@ class RecordBuilder {
   void remember(const RunMarks& marks);
   void adopt_pending();
   void close();
+  void hold_places();
+  bool is_own() const { return format_.name == "assay"; }
 
   std::string origin_;
   std::int64_t line_ = 0;
@@ -223,6 +235,7 @@ class RecordBuilder {
   std::int64_t unread_ = 0, takings_ = 0, settings_ = 0;
   std::vector<UnreadLine> quotes_;
   CutLines cut_;
+  std::vector<record::StatedPlace> places_;
 };
 
 }  // namespace assay::spec::audit

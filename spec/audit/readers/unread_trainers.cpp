@@ -13,6 +13,8 @@ struct Sight {
 };
 /// Read in the sources, or in logs of public issues.
 constexpr Sight sights[] = {
+    {"Assay", {"assay ", ": training ", ""}},
+    {"Assay", {"step ", "  norm ", " tok/s  MFU "}},
     {"DeepSpeed", {"RunningAvgSamplesPerSec=", "CurrSamplesPerSec=", ""}},
     {"DeepSpeed", {"log_dist] [Rank", "step=", "lr=["}},
     {"nanochat", {"step ", "| lrm: ", "tok/sec: "}},

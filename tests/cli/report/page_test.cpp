@@ -178,6 +178,12 @@ TEST(PageReport, ValidationStandsBesideTheTrainingLoss) {
         "16 of 99 held-out samples of 128", "00ff00ff00ff00ff"})
     EXPECT_NE(one.find(text), std::string::npos) << text;
   EXPECT_NE(two.find("</span>a, validation</li>"), std::string::npos);
+  // Of another set no loss is the lowest.
+  run.validations[1].set_hash = "ff00ff00ff00ff00";
+  EXPECT_NE(page({{"a", run}})
+                .find("1.7500 after step 30, perplexity 5.755, 2.5247 bits per byte; on another "
+                      "set, not to be compared, 1.5000 after step 20"),
+            std::string::npos);
 }
 
 TEST(PageReport, AMixtureHasACurveForEachSource) {
@@ -335,6 +341,9 @@ TEST(PageReport, AReportIsWrittenBesideItsRecordAndAComparisonInTheCurrentFolder
   fs::current_path(before);
   EXPECT_TRUE(fs::exists(folder / "compare.csv"));
   EXPECT_EQ(write_report({a}, (folder / "c.html").string()).file, folder / "c.html");
+  const Written given_back = write_report({a}, "-");
+  EXPECT_EQ(given_back.file, "-");
+  EXPECT_FALSE(fs::exists("-"));
   const auto text = [](const fs::path& file) {
     std::ifstream in(file);
     return std::string(std::istreambuf_iterator<char>(in), {});

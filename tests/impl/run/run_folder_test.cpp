@@ -410,6 +410,30 @@ TEST_F(RunFolderImpl, FilesThatNoStepReadsAreSaidToBeOthers) {
   EXPECT_EQ(next[2].sample, "aa") << "the tokens are of that tokenizer";
 }
 
+TEST_F(RunFolderImpl, AnotherValidationSetIsSaid) {
+  const std::vector<std::string> held_out = {"data.paths=a.bin", "eval.share=0.1"};
+  const auto lines = [&](const std::vector<std::string>& was, const std::vector<std::string>& words) {
+    const checkpoint::State then{.step = 1, .tokens = 0, .config = spec::dump_toml(spec::load("", was))};
+    const ResumePoint point{.path = "a", .state = then, .changes = {}, .passed_over = {}};
+    return other_files(spec::load("", words), {}, point);
+  };
+  const std::string compared = "; losses on it are not to be compared with those before",
+                    trained =
+                        "; it is held out of the training data, and the run may have been trained on it";
+  EXPECT_TRUE(lines(held_out, held_out).empty());
+  EXPECT_TRUE(lines(held_out, {"data.paths=a.bin"}).empty()) << "nothing is validated";
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(lines(held_out, {"data.paths=a.bin", "eval.share=0.2"}),
+            Lines{"the validation set is another one (eval.share is 0.2, was 0.1)" + compared + trained});
+  EXPECT_EQ(lines(held_out, {"data.paths=a.bin", "eval.share=0.1", "eval.sequences=8"}),
+            Lines{"the validation set is another one (eval.sequences is 8, was 256)" + compared});
+  EXPECT_EQ(lines({"data.paths=a.bin"}, held_out),
+            Lines{"the validation set is another one (eval.share is 0.1, was 0.0)" + trained});
+  const Lines files = {"data.paths=a.bin", "eval.paths=b.bin"};
+  EXPECT_EQ(lines(files, {"data.paths=a.bin", "eval.paths=b.bin", "train.seed=7"}), Lines{});
+  EXPECT_EQ(lines(held_out, files), Lines{"the validation set is another one" + compared});
+}
+
 TEST_F(RunFolderImpl, TheSameBytesInAnotherFormatAreOtherTokens) {
   using checkpoint::DataFile;
   const auto of_type = [](const char* format) {

@@ -9,6 +9,7 @@
 #include "spec/audit/invariants.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/flops/exact.hpp"
+#include "spec/record/chain.hpp"
 #include "spec/record/run.hpp"
 #include "spec/record/write.hpp"
 #include "tests/support/example_run.hpp"
@@ -82,6 +83,57 @@ TEST(OwnRecordSpec, SeveralStartsOfARunAreNoRivals) {
   ASSERT_EQ(together.differences.size(), 1u);
   EXPECT_NE(together.differences[0].verdict.find("per rank"), std::string::npos)
       << together.differences[0].verdict;
+}
+
+/// A resume behind the last step is of the same run, whatever settings changed: the steps between are
+/// missing.
+TEST(OwnRecordSpec, StepsThatAResumeIsBehindAreMissing) {
+  Events events;
+  const auto read = [&](std::int64_t behind, std::int64_t steps, bool skipped) {
+    std::string text = record::to_json(events.start) + "\n";
+    for (const record::Step& step : events.steps) text += record::to_json(step) + "\n";
+    record::SkippedStep skip;
+    skip.step = 4;
+    if (skipped) text += record::to_json(skip) + "\n";
+    record::RunStart again = events.start;
+    again.steps = steps;
+    text += record::to_json(again) + "\n" + record::to_json(record::ResumeFrom{.step = behind, .path = "p"}) +
+            "\n";
+    for (int i = 1; i <= 3; ++i)
+      text += record::to_json(tests::example_step(static_cast<int>(behind) + i)) + "\n";
+    std::istringstream in(text);
+    return read_logs(in, "run.jsonl");
+  };
+  for (const std::int64_t plan : {3, 14}) {
+    const auto starts = read(12, plan, false);
+    const Result lost = judge("steps", starts.front());
+    EXPECT_EQ(lost.verdict, Verdict::contradicts) << plan;
+    EXPECT_EQ(lost.note, "steps 4 to 12 are missing: the run was resumed after step 12");
+    for (const RunRecord& start : starts)
+      EXPECT_EQ(start.origin.find("run 2"), std::string::npos) << start.origin;
+    EXPECT_EQ(judge("steps", read(3, plan, false).front()).verdict, Verdict::holds) << plan;
+    EXPECT_EQ(judge("steps", read(4, plan, true).front()).verdict, Verdict::holds) << "it was skipped";
+  }
+}
+
+TEST(OwnRecordSpec, APlaceThatACheckpointStatesMustBeThere) {
+  const Events events;
+  record::Chain chain;
+  std::string text, hash;
+  for (const record::Event& event : {record::Event(events.start), record::Event(events.steps[0])})
+    text += chain.line_of(record::to_json(event)) + "\n", hash = chain.hash();
+  for (const bool there : {true, false}) {
+    std::istringstream in(text);
+    ReadOptions options;
+    options.places = {{.hash = there ? hash : "0123456789abcdef", .by = "step_00000001"}};
+    const Result chained = judge("chain", read_log(in, "run.jsonl", options));
+    EXPECT_EQ(chained.verdict, there ? Verdict::holds : Verdict::contradicts);
+    if (there) continue;
+    ASSERT_EQ(chained.causes.size(), 1u);
+    EXPECT_EQ(chained.causes[0].text,
+              "the line that step_00000001 was saved behind is missing: lines were cut out");
+    EXPECT_EQ(chained.lines, std::vector<std::int64_t>{2});
+  }
 }
 
 TEST(OwnRecordSpec, StepsInsideARampHaveTheTokensOfTheirStage) {

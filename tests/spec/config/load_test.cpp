@@ -13,8 +13,10 @@
 #include "spec/config/dump.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
+#include "spec/model/model_spec.hpp"
 #include "tests/spec/config/draw_config.hpp"
 #include "tests/support/paths.hpp"
+#include "tests/support/scratch.hpp"
 
 namespace assay::spec::load_test {
 namespace {
@@ -378,6 +380,20 @@ TEST(LoadSpec, DashesAndMissingEqualsSignsAreExplained) {
   EXPECT_EQ(refusal("", {"--train.steps=5"}),
             "argument \"--train.steps=5\": settings are written without dashes: train.steps=5");
   EXPECT_NE(refusal("", {"train.steps"}).find("key=value"), std::string::npos);
+}
+
+TEST(LoadSpec, AModelsFileIsNoRecipe) {
+  const tests::Scratch scratch;
+  const std::string file = (scratch.path() / "m.toml").string();
+  std::ofstream(file) << to_toml(find_model("tiny-llama"));
+  try {
+    load(file, {});
+    ADD_FAILURE() << "it was accepted";
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_EQ(error.what(), file + ": is a model's file, and no recipe; `assay train model.name=" + file +
+                                "` trains that model");
+  }
 }
 
 TEST(LoadSpec, AMissingRecipeOrAFolderIsNamed) {

@@ -85,6 +85,15 @@ TEST(TomlSpec, ErrorsNamePlacePathExpectedAndFound) {
   EXPECT_EQ(
       refusal([] { parse_toml("a = 1\nb = = 2\n", "b.toml"); }).rfind("b.toml:2:5: not valid TOML: ", 0), 0u);
   EXPECT_NE(refusal([] { parse_toml("a = 1\na = 2\n", "b.toml"); }), "");
+  for (const char* amount : {"64k", "1.5M", "64KiB", "1_000k"}) {
+    const std::string hint = std::string("; a number with a letter is a text in TOML: \"") + amount + "\"";
+    for (const std::string& text :
+         {"a = 1\nb = " + std::string(amount) + " # c", "b = [1," + std::string(amount) + "]"})
+      EXPECT_TRUE(refusal([&] { parse_toml(text, "b.toml"); }).ends_with(hint))
+          << refusal([&] { parse_toml(text, "b.toml"); });
+  }
+  for (const char* text : {"b = 64-", "b = 1e", "b = k64", "b =", "b = 64 k"})
+    EXPECT_EQ(refusal([&] { parse_toml(text, "b.toml"); }).find("a number with"), std::string::npos) << text;
 }
 
 }  // namespace

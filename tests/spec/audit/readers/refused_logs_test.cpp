@@ -115,6 +115,9 @@ TEST(RefusedLogsSpec, ConsolesThatAreNotReadAreNamed) {
       {"prime-rl",
        "03:26:51 [INFO] [TRAIN] [Rank 0] step: 1, loss: 9.4000, tokens_per_second: 76957.79, mfu: 42.46\n"},
       {"fairseq", "| epoch 010  1000 / 8223 loss=1.26 (1.51), wps=961, wpb=907, bsz=32, lr=0.001\n"},
+      {"Assay", "assay 0.1.0: training tiny-llama\n"},
+      {"Assay",
+       "step  1/12  loss  5.6097  norm  5.991  lr 3.00e-03     13,578 tok/s  MFU     -  elapsed 0.10 s\n"},
       {"tinygrad", "    4 7.21 s run, 11.8125 loss, 0.000000000003 LR, 1454.57 GB used, 240512.10 GFLOPS\n"}};
   for (const auto& [trainer, line] : consoles) {
     std::istringstream in("loading\n" + std::string(line));
@@ -126,6 +129,8 @@ TEST(RefusedLogsSpec, ConsolesThatAreNotReadAreNamed) {
                 std::string::npos)
           << error.what();
       EXPECT_NE(std::string(error.what()).find("--map"), std::string::npos);
+      EXPECT_EQ(std::string(error.what()).find("audit the run's record, its run.jsonl") != std::string::npos,
+                std::string(trainer) == "Assay");
     }
   }
 }
