@@ -1,7 +1,7 @@
 #pragma once
 // libtorch's wheel has Gloo inside and its process group's header, but not the headers of Gloo that this one
-// includes: impl/comm/gloo/ stands in for them. Of their types it needs names alone, and these members, in the
-// order that they have in the wheel which ci/setup pins; nothing here is ever called.
+// includes: impl/comm/gloo/ stands in for them. Of their types it needs names alone, and these members, in
+// the order that they have in the wheel which ci/setup pins; nothing here is ever called.
 #include <chrono>
 #include <cstdint>
 #include <memory>

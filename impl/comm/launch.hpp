@@ -35,8 +35,8 @@ using Environment = std::function<const char*(const char*)>;
 /// they find each other, where a number is missing or out of range, and where two launchers disagree.
 Launch read_launch(const Environment& environment);
 
-/// The communicator of read_launch for this process's environment. `stopped`: whether the process was asked to
-/// stop, which ends the wait for others. Errors: also those of the engines.
+/// The communicator of read_launch for this process's environment. `stopped`: whether the process was asked
+/// to stop, which ends the wait for others. Errors: also those of the engines.
 std::unique_ptr<Communicator> make_communicator(const std::function<bool()>& stopped = {});
 
 }  // namespace assay::impl

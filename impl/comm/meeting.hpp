@@ -22,12 +22,12 @@ struct Met {
 
 /// Waits in the job's store until all processes have come, numbers those that have no rank yet (the host that
 /// serves the store first, then by name), and checks that they count alike. The store listens at the address
-/// that launch.host names and no other, but for this host's own name where that leads to itself alone: then on
-/// all interfaces. `stopped`: whether this process was asked to stop; the others then have seconds to come.
-/// Errors: UserError(peer_lost) that names the ranks or hosts that have not come within `patience`, or says
-/// where the store was looked for; UserError(saved_requeue) after a stop; UserError(usage) where a process
-/// counts the ranks differently or comes twice, where more ranks come, where launch.host is not known, where
-/// the port is taken, and where the process may open too few files.
+/// that launch.host names and no other, but for this host's own name where that leads to itself alone: then
+/// on all interfaces. `stopped`: whether this process was asked to stop; the others then have seconds to
+/// come. Errors: UserError(peer_lost) that names the ranks or hosts that have not come within `patience`, or
+/// says where the store was looked for; UserError(saved_requeue) after a stop; UserError(usage) where a
+/// process counts the ranks differently or comes twice, where more ranks come, where launch.host is not
+/// known, where the port is taken, and where the process may open too few files.
 Met meet(const Launch& launch, std::chrono::seconds patience, const std::function<bool()>& stopped = {});
 
 /// A new connection to a store that is served there. Errors: std::exception.

@@ -15,8 +15,8 @@ inline bool may_pass(int reason) {
 }
 
 /// Makes `call`, which returns -1 and sets errno where it fails, or throws spec::FileFault. One that was
-/// interrupted is made again. One that may pass is made up to `times` times, with pauses of 0.1, 0.4 and 1.6 s
-/// between four.
+/// interrupted is made again. One that may pass is made up to `times` times, with pauses of 0.1, 0.4 and 1.6
+/// s between four.
 template <class Call>
 auto patiently(const Call& call, int times = 4) {
   std::chrono::milliseconds pause{100};

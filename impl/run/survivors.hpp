@@ -20,8 +20,8 @@ struct HeldParts {
   bool operator==(const HeldParts&) const = default;
 };
 
-/// What rank `rank` writes where rank `lost` does not, no_rank: where all do; nothing where the lost one alone
-/// held a part of the state.
+/// What rank `rank` writes where rank `lost` does not, no_rank: where all do; nothing where the lost one
+/// alone held a part of the state.
 std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost);
 
 class Survivors {

@@ -274,8 +274,9 @@ std::string choice_hint(const Key& key, const Value& value) {
 
 /// Into the settings, which then state them.
 void assign(const Assignments& given, Loaded& loaded) {
-  for (const auto& [name, each] : given) {
-    const Key& key = *find_key(name);
+  for (const auto& setting : given) {
+    const Key& key = *find_key(setting.first);
+    const Given& each = setting.second;
     const bool taken = loaded.faults.gather([&] {
       try {
         key.set(loaded.config, each.value);
@@ -283,7 +284,7 @@ void assign(const Assignments& given, Loaded& loaded) {
         refuse(each.where, error.what() + choice_hint(key, each.value));
       }
     });
-    if (!taken) loaded.wrong.insert(name);
+    if (!taken) loaded.wrong.insert(key.name);
   }
 }
 

@@ -1,7 +1,7 @@
 // labels: parity property
 // ranks: 1 2 3 4
-// Data parallel over Gloo: however a batch is cut into ranks and micro-batches, the step is the reference's on
-// the whole.
+// Data parallel over Gloo: however a batch is cut into ranks and micro-batches, the step is the reference's
+// on the whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>

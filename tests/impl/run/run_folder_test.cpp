@@ -487,6 +487,7 @@ TEST_F(RunFolderImpl, RunsThatStartAtOnceGetAFolderEach) {
   {
     std::barrier start(16);
     std::vector<std::jthread> runs;
+    runs.reserve(chosen.size());
     for (std::string& mine : chosen)
       runs.emplace_back([&] {
         const auto alone = make_self_communicator();

@@ -27,8 +27,9 @@ TEST(Amount, FormsThatPeopleType) {
 }
 
 TEST(Amount, NothingElse) {
-  for (const char* text : {"",    "B",    "-1", "+1", " 1",   "1 ",    "82BB",   "82 B", "1e", "nan",
-                           "inf", "0x10", "1,", ",1", "1,,2", "1e999", "1e308T", "12x",  ".5", "82%", "1,5", "1,50", "12,3456", "0,003"})
+  for (const char* text :
+       {"",   "B",  "-1",   "+1",    " 1",     "1 ",  "82BB", "82 B", "1e",  "nan",  "inf",     "0x10",
+        "1,", ",1", "1,,2", "1e999", "1e308T", "12x", ".5",   "82%",  "1,5", "1,50", "12,3456", "0,003"})
     EXPECT_FALSE(amount(text)) << text;
   EXPECT_FALSE(amount(std::string(1000000, '9')));
 }
