@@ -11,7 +11,7 @@
 namespace gloo {
 
 struct Context {
-  void setTimeout(std::chrono::milliseconds timeout);
+  void setTimeout(std::chrono::milliseconds timeout);  // NOLINT(readability-identifier-naming): its name
 };
 
 namespace rendezvous {
