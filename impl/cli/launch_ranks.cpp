@@ -245,7 +245,10 @@ class Ranks {
   int code() const {
     constexpr int lost = static_cast<int>(ExitCode::peer_lost),
                   saved = static_cast<int>(ExitCode::saved_requeue);
-    if (insisted_at_) return insisted;
+    const auto was_cut_off = [](const Child& child) {
+      return WIFSIGNALED(child.status) || WEXITSTATUS(child.status) == insisted;
+    };
+    if (insisted_at_ && std::any_of(children_.begin(), children_.end(), was_cut_off)) return insisted;
     int best = 0;  // of ranks that end because another one did, or as they were asked
     std::optional<int> reason;
     for (const Child& child : children_) {

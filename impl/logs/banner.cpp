@@ -54,7 +54,7 @@ std::string files_of(const RunStart& start) {
   const std::vector<std::string>& files = start.data.files;
   std::string out;
   for (std::size_t i = 0; i < std::min(most, files.size()); ++i)
-    out += (i ? ", " : "") + spec::valid_utf8(files[i]);
+    out += (i ? ", " : "") + spec::printable(files[i]);
   return files.size() <= most ? out : out + " and " + std::to_string(files.size() - most) + " more";
 }
 

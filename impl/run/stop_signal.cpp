@@ -18,6 +18,7 @@ namespace {
 std::atomic<int> received_signal = 0;
 std::atomic<std::int64_t> received_at = 0;  ///< [ms]
 std::atomic<bool> watched = false;
+std::atomic<int> insisted_code = 128 + SIGINT;
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free &&
                   std::atomic<bool>::is_always_lock_free,
               "a signal handler may only touch lock-free atomics");
@@ -29,7 +30,7 @@ std::int64_t milliseconds() {
 }
 
 /// The user insists. Checkpoints that are committed are on the disk.
-[[noreturn]] void end_at_once() { _exit(128 + SIGINT); }
+[[noreturn]] void end_at_once() { _exit(insisted_code); }
 
 void on_signal(int signal, siginfo_t* info, void*) {
   constexpr std::int64_t one_request = 100;
@@ -58,7 +59,7 @@ void for_each_signal(Each each) {
 }  // namespace
 
 StopSignal::StopSignal() {
-  received_signal = 0;
+  received_signal = 0, insisted_code = 128 + SIGINT;
   struct sigaction action = {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
@@ -83,6 +84,8 @@ StopSignal::~StopSignal() {
 }
 
 int StopSignal::received() const { return received_signal; }
+
+void StopSignal::run_is_over(int code) const { insisted_code = code; }
 
 void leave_lost_ranks_to_the_watch() { watched = true; }
 

@@ -17,6 +17,8 @@ class StopSignal {
 
   /// The signal that asked for a stop, 0 if none did.
   int received() const;
+  /// All is saved that will be, and the record has its end: who insists from here on gets `code`, at once.
+  void run_is_over(int code) const;
 };
 
 /// From here on the ranks watch each other: the launcher's word that one is lost ends nothing.

@@ -91,7 +91,9 @@ class Run {
     record_what_the_watch_sees();
     try {
       say_start(disk);
-      return train_steps(stop);
+      const int code = train_steps(stop);
+      stop.run_is_over(code);
+      return code;
     } catch (const std::exception& error) {
       await_verdict_on(error);
       save_what_is_intact(error, stop);

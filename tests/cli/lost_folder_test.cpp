@@ -72,7 +72,7 @@ TEST_F(LostFolder, ARemovedOneIsMadeAnewWithTheWholeRecord) {
 }
 
 TEST_F(LostFolder, OfARenamedOneTheRunStaysAtItsPath) {
-  const auto outcome = with("mv $run $run.old", "--ranks 2");
+  const auto outcome = with("mv $run $run.old", "--ranks 2 checkpoint.asynchronous=off");
   is_whole("place/run", outcome);
   EXPECT_TRUE(fs::exists(folder("place/run.old") + "/checkpoints/step_00000004/COMMITTED"));
   EXPECT_GE(run_of("place/run.old").steps.size(), 5u);

@@ -155,7 +155,7 @@ void RecordBuilder::settle(const Step& step, const RunMarks& marks, double rank,
     pending_.reset();
     // Behind the last line of our own record, which says that it is the same run, lines are missing.
     const bool resumed = restarting_ && restarting_->step.value_or(0) > 0 &&
-                         (is_own() || static_cast<double>(*restarting_->step) <= last_number().value_or(0));
+                         (is_whole() || static_cast<double>(*restarting_->step) <= last_number().value_or(0));
     close();
     if (next) {
       run_.record = std::move(*next);
@@ -197,7 +197,7 @@ void RecordBuilder::close() {
 
 /// Those that did not come, of the run that the log ends with.
 void RecordBuilder::hold_places() {
-  if (places_.empty() || !is_own()) return;
+  if (places_.empty() || !is_whole()) return;
   std::vector<HeldIdentity>& all = run_.record.identities;
   all.resize(static_cast<std::size_t>(Identity::count_));
   HeldIdentity& chain = all[static_cast<std::size_t>(Identity::chain)];

@@ -11,6 +11,7 @@
 #include "spec/audit/readers/line_shape.hpp"
 #include "spec/audit/readers/read_log.hpp"
 #include "spec/audit/readers/step_keeper.hpp"
+#include "spec/audit/trainer.hpp"
 
 namespace assay::spec::audit {
 
@@ -217,7 +218,7 @@ class RecordBuilder {
   void adopt_pending();
   void close();
   void hold_places();
-  bool is_own() const { return format_.name == "assay"; }
+  bool is_whole() const { return trainer_called(format_.name).whole_record; }
 
   std::string origin_;
   std::int64_t line_ = 0;

@@ -492,6 +492,15 @@ TEST(ConsoleImpl, TheEndOfAResumedRunSaysWhichStepsItSums) {
       "  report      runs/tiny-llama/report.html\n");
 }
 
+TEST(ConsoleImpl, NamesOfTokenFilesArePrintedAsText) {
+  Screen screen;
+  RunStart start = example_start();
+  start.data.files = {"a\nassay: all is well.bin", "b.bin"};
+  screen.console.show(start);
+  EXPECT_NE(screen.messages.str().find("a\\nassay: all is well.bin, b.bin\n"), std::string::npos)
+      << screen.messages.str();
+}
+
 TEST(ConsoleImpl, AResumeNamesTheSettingsThatChanged) {
   Screen screen;
   screen.console.show(

@@ -46,6 +46,20 @@ TEST(StopSignalImpl, ASecondRequestEndsTheProcess) {
         testing::ExitedWithCode(130), "");
 }
 
+/// Whoever insists while the process of a run that is saved ends must not be told that it is not.
+TEST(StopSignalImpl, ASecondRequestBehindTheEndOfTheRunHasTheRunsCode) {
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const StopSignal stop;
+        std::raise(SIGTERM);
+        stop.run_is_over(75);
+        std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        std::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(75), "");
+}
+
 /// What was sent while the program was loaded.
 TEST(StopSignalImpl, ASignalThatWasHeldComesIn) {
   hold_stop_signals();
