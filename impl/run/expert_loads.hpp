@@ -27,12 +27,16 @@ class ExpertLoads {
   /// load, the bytes and the settings that fit.
   void arrived(std::int64_t layer, double load);
 
-  double largest() const { return largest_; }  ///< so far
+  double largest() const { return largest_; }    ///< so far
+  std::int64_t plans() const { return plans_; }  ///< made so far, on the thread that trains
 
   /// Where routing can bring more than there is room for: how much, and the settings that hold any of it.
   std::optional<spec::record::Warning> warning() const;
 
  private:
+  spec::memory::Plan planned(const std::vector<double>& loads);
+  bool has_fitted(const std::vector<double>& loads);
+
   const spec::memory::Plan plan_;
   const Count room_;
   const std::function<Count()> now_;
@@ -41,6 +45,8 @@ class ExpertLoads {
   std::vector<double> known_;  ///< of the layers of this pass
   double of_pass_ = 0;         ///< the largest of them
   double largest_ = 0;
+  std::vector<double> fitted_[2];  ///< loads of which a plan fits, of a step's layers and of a validation's
+  std::int64_t plans_ = 0;
 };
 
 }  // namespace assay::impl::run

@@ -81,6 +81,53 @@ TEST(ExpertLoadsImpl, WhatDoesNotFitEndsThePassWithLoadBytesAndSettings) {
   EXPECT_EQ(loads.largest(), 2);
 }
 
+/// Plans are made of loads that are rounded up and kept, and judge as a plan of the loads themselves does.
+TEST(ExpertLoadsImpl, LoadsThatHaveFittedAreNotPlannedAgain) {
+  const Setting equal = plan_of(olmoe(), {}).setting;
+  const Count room = peak_at(equal, 1.5);
+  const Plan plan = plan_of(olmoe(), room);
+  ExpertLoads kept(plan, room);
+  int refused = 0;
+  for (std::uint64_t pass = 0; pass < 40; ++pass) {
+    ExpertLoads fresh(plan, room);
+    for (ExpertLoads* each : {&kept, &fresh}) each->begin(Pass::step, 1);
+    // Around what there is room for: some layers above, some below.
+    std::vector<double> loads;
+    for (std::uint64_t layer = 0; layer < 16; ++layer)
+      loads.push_back(
+          1 +
+          spec::random::Stream(7, spec::random::Site::test, static_cast<std::uint32_t>(pass)).uniform(layer));
+    const auto ends = [&](ExpertLoads& held) {
+      try {
+        for (std::size_t layer = 0; layer < loads.size(); ++layer)
+          held.arrived(static_cast<std::int64_t>(layer), loads[layer]);
+        return false;
+      } catch (const UserError&) {
+        return true;
+      }
+    };
+    const bool ended = ends(fresh);
+    EXPECT_EQ(ends(kept), ended) << pass;
+    Setting exact = equal;
+    exact.sampled = 0, exact.layer_loads = loads;
+    EXPECT_EQ(ended, spec::memory::plan(exact).peak > room) << pass;
+    refused += ended ? 1 : 0;
+  }
+  EXPECT_GT(refused, 3);
+  EXPECT_LT(refused, 37);
+  // A step's passes, whose loads differ a little.
+  ExpertLoads held(plan, room);
+  for (std::uint64_t pass = 0; pass < 100; ++pass) {
+    held.begin(Pass::step, 1);
+    for (std::uint64_t layer = 0; layer < 16; ++layer)
+      held.arrived(static_cast<std::int64_t>(layer),
+                   (layer < 8 ? 1.7 : 1.1) + 0.04 * spec::random::Stream(7, spec::random::Site::test,
+                                                                         static_cast<std::uint32_t>(pass))
+                                                        .uniform(layer));
+  }
+  EXPECT_LE(held.plans(), 2 * 16) << "not one of each of 1,600 layers";
+}
+
 /// A pass without backward has the rows of one layer at a time.
 TEST(ExpertLoadsImpl, AValidationIsJudgedByItsLargestLayer) {
   spec::RunConfig config = olmoe();
