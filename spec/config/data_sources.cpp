@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 #include "spec/text/amount.hpp"
@@ -27,13 +26,6 @@ std::optional<std::int64_t> weight_of(double number) {
   const double millionths = number * static_cast<double>(kOne), whole = std::round(millionths);
   if (whole < 1 || std::abs(millionths - whole) > rounding) return {};
   return static_cast<std::int64_t>(whole);
-}
-
-std::optional<double> real_number(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return number;
 }
 
 std::string stem_of(const std::string& path) {

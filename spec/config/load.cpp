@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -184,19 +183,6 @@ void collect(Item table, const std::string& prefix, WrittenBy by, Loaded& loaded
 
 // --- key=value ---
 
-/// As TOML has them: no letter stands for a power, since "10m" of seconds are minutes to whoever types them.
-std::optional<Value> parse_real(std::string_view text) {
-  const auto digit_at = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (text[i] != '_' || i == 0 || !digit_at(i - 1) || !digit_at(i + 1)) plain += text[i];
-  const char* const begin = plain.data() + (plain.starts_with('+') ? 1 : 0);
-  double number = 0;
-  const auto [end, error] = std::from_chars(begin, plain.data() + plain.size(), number);
-  return error == std::errc() && end == plain.data() + plain.size() ? std::optional<Value>(number)
-                                                                    : std::nullopt;
-}
-
 Value parse_list(const Key& key, const std::string& text, const std::string& where) {
   if (text.empty()) return std::vector<std::string>();
   if (text.front() == '[') {
@@ -238,7 +224,7 @@ void collect_argument(const std::string& argument, Loaded& loaded, Assignments& 
         value = Value(*number);
       break;
     case KeyType::number:
-      value = parse_real(text);
+      if (const auto number = real_number(text)) value = Value(*number);
       break;
     case KeyType::list:
       value = parse_list(*key, text, where);

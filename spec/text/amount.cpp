@@ -122,6 +122,14 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return negative ? static_cast<std::int64_t>(-value) : static_cast<std::int64_t>(value);
 }
 
+std::optional<double> real_number(std::string_view text) {
+  if (text.size() > longest || text.find(',') != text.npos) return std::nullopt;
+  const std::string plain = without_separators(text.substr(text.starts_with('+') ? 1 : 0));
+  double value = 0;
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  return error == std::errc() && end == plain.data() + plain.size() ? std::optional(value) : std::nullopt;
+}
+
 std::optional<double> fraction(std::string_view text) {
   if (text.empty() || text.size() > longest) return std::nullopt;
   if (text.back() != '%') {

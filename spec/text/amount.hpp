@@ -21,6 +21,10 @@ std::optional<double> amount(std::string_view text);
 /// more than 64 bytes, for a number that is not whole ("1.5"; "0.5Ki" is), and outside of [-2^63, 2^63).
 std::optional<std::int64_t> whole_number(std::string_view text);
 
+/// A real as TOML has it: "3e-4", "+1_000.5". Neither letters nor commas: "10m" of seconds are minutes to
+/// whoever types them, and "0,003" a decimal. Nothing for any other text.
+std::optional<double> real_number(std::string_view text);
+
 /// "40%", "37.5 %" as a fraction of 1; also a plain fraction such as "0.4". Nothing for other text and for
 /// plain numbers above 1, which may mean either.
 std::optional<double> fraction(std::string_view text);
