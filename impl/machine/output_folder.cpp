@@ -81,7 +81,7 @@ OutputFolder::OutputFolder(OutputFolder&& other) noexcept
     : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 void OutputFolder::fail(const char* operation, const std::string& name, int reason) const {
-  // A link where a folder belongs is told as ENOTDIR.
+  // For a link where a folder belongs the system says ENOTDIR.
   fail_at(operation, place_in(path_, name), reason == ENOTDIR && look(name) == Entry::link ? ELOOP : reason);
 }
 

@@ -183,7 +183,7 @@ void Trainer::act_on(std::int64_t micro_batches) {
   spec::check_actions(actions_, micro_batches, groups_.reduced());
 }
 
-std::int64_t Trainer::tokens_before(std::int64_t step) const {
+std::int64_t Trainer::tokens_at(std::int64_t step) const {
   return (Count(spec::sequences_before(order_.batch(), step)) * config_.sequence_length).to_int64();
 }
 
@@ -198,7 +198,7 @@ std::optional<StepReport> Trainer::step(bool stop_requested, bool save_requested
   } catch (const std::exception&) {
     asked.failed = std::current_exception();  // the other ranks would wait for this one
   }
-  const std::int64_t tokens = tokens_before(step_ + 1) - tokens_before(step_);
+  const std::int64_t tokens = tokens_at(step_ + 1) - tokens_at(step_);
   StepInput input{.step = step_,
                   .learning_rate = spec::learning_rate(schedule_of(config_), step_),
                   .valid_tokens = 0,

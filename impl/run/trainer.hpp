@@ -106,9 +106,8 @@ class Trainer {
   /// What became of compute.cuda_graph since the last call, one line each.
   std::vector<std::string> new_notices();
   std::int64_t steps_done() const { return step_; }
-  std::int64_t tokens_done() const { return tokens_before(step_); }
   /// Tokens of all ranks in the first `steps` steps.
-  std::int64_t tokens_at(std::int64_t steps) const { return tokens_before(steps); }
+  std::int64_t tokens_at(std::int64_t steps) const;
 
  private:
   /// What ranks tell each other before a step.
@@ -128,7 +127,6 @@ class Trainer {
   void state_is(const std::optional<std::int64_t>& steps);
   void act_on(std::int64_t micro_batches);
   void reserve_memory(const spec::memory::Plan& plan);
-  std::int64_t tokens_before(std::int64_t step) const;
   std::vector<StepReport::Source> sources_of(const Agreed& agreed) const;
   /// The executor's step, or that it was skipped.
   void run_or_skip(const StepInput& input, StepReport& report);

@@ -86,8 +86,6 @@ checkpoint::NewestWhole find_resume(const spec::RunConfig& config,
   return newest;
 }
 
-std::string resume_path(const spec::RunConfig& config) { return find_resume(config).path.value_or(""); }
-
 namespace {
 using checkpoint::DataFile;
 using spec::OnResume;

@@ -22,9 +22,6 @@ namespace assay::impl::run {
 checkpoint::NewestWhole find_resume(const spec::RunConfig& config,
                                     const std::vector<checkpoint::PassedOver>& known = {});
 
-/// Its path alone, empty when the run starts anew.
-std::string resume_path(const spec::RunConfig& config);
-
 /// What a run is besides its settings, by content.
 struct Identity {
   std::optional<spec::ModelSpec> model;     ///< nothing of a run that an early version saved

@@ -1,5 +1,5 @@
 // labels: unit fault
-// A run writes where it was told to, and nowhere else.
+// A run writes where its settings say, and nowhere else.
 #include "impl/machine/output_folder.hpp"
 
 #include <fcntl.h>

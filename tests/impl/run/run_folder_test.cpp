@@ -49,17 +49,17 @@ class RunFolderImpl : public testing::Test {
 
 TEST_F(RunFolderImpl, ResumesTheNamedCheckpointOrTheNewestOfTheNamedRun) {
   const std::string first = saved("a", 1), second = saved("a", 2);
-  EXPECT_EQ(resume_path(resuming(second, folder("a"))), second);
-  EXPECT_EQ(resume_path(resuming(folder("a"), folder("a"))), second);
-  EXPECT_EQ(resume_path(resuming(first, folder("b"))), first);
-  EXPECT_THROW(resume_path(resuming(folder("nothing"), folder("b"))), UserError);
+  EXPECT_EQ(find_resume(resuming(second, folder("a"))).path, second);
+  EXPECT_EQ(find_resume(resuming(folder("a"), folder("a"))).path, second);
+  EXPECT_EQ(find_resume(resuming(first, folder("b"))).path, first);
+  EXPECT_THROW(find_resume(resuming(folder("nothing"), folder("b"))), UserError);
 }
 
 TEST_F(RunFolderImpl, GoingBackBehindALaterCheckpointOfTheSameFolderIsRefused) {
   const std::string first = saved("a", 1), second = saved("a", 2), other = saved("b", 2);
   for (const std::string& from : {first, other}) {
     try {
-      resume_path(resuming(from, folder("a")));
+      find_resume(resuming(from, folder("a")));
       FAIL() << "what it saves would be lost";
     } catch (const UserError& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -80,7 +80,7 @@ TEST_F(RunFolderImpl, ADamagedCheckpointIsPassedOverUnlessItIsNamed) {
   EXPECT_EQ(found.passed_over[0].path, second);
   EXPECT_NE(found.passed_over[0].why.find(second), std::string::npos) << found.passed_over[0].why;
   EXPECT_EQ(find_resume(resuming(folder("a"), folder("b"))).path, first);
-  EXPECT_THROW(checkpoint::read_state(resume_path(resuming(second, folder("b")))), UserError);
+  EXPECT_THROW(checkpoint::read_state(*find_resume(resuming(second, folder("b"))).path), UserError);
   // Where none is left, the run does not begin anew.
   fs::resize_file(first + "/COMMITTED", 5);
   EXPECT_THROW(find_resume(config), UserError);

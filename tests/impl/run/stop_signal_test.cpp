@@ -47,7 +47,7 @@ TEST(StopSignalImpl, ASecondRequestEndsTheProcess) {
         testing::ExitedWithCode(130), "");
 }
 
-/// Whoever insists while the process of a run that is saved ends must not be told that it is not.
+/// Behind the end of a run that is saved, an exit code of 130 would say that it is not.
 TEST(StopSignalImpl, ASecondRequestBehindTheEndOfTheRunHasTheRunsCode) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   EXPECT_EXIT(

@@ -202,7 +202,8 @@ TEST(TrainerImpl, StepsOverAnyRanksAndLayoutsAreThoseOfTheReference) {
       EXPECT_EQ(report.valid_tokens, batch.valid_tokens());
       const std::int64_t of_this_step = spec::sequences_of(order.batch(), step);
       EXPECT_EQ(report.tokens, of_this_step * tokens);
-      EXPECT_EQ(trainer.tokens_done(), spec::sequences_before(order.batch(), step + 1) * tokens);
+      EXPECT_EQ(trainer.tokens_at(trainer.steps_done()),
+                spec::sequences_before(order.batch(), step + 1) * tokens);
       EXPECT_EQ(report.learning_rate, rate);
       EXPECT_EQ(report.sample_hash, spec::data::sample_hash(of_step));
       EXPECT_EQ(report.executed_flops,
