@@ -105,9 +105,8 @@ spec::RunConfig with_twins(spec::RunConfig config, const std::function<bool(cons
 /// "compute.attention=\"flash\" compute.deterministic=\"on\""
 std::string settled_text(const spec::RunConfig& config) {
   std::string text;
-  for (const char* name : {"compute.attention", "compute.deterministic", "compute.linear_weights"})
-    text += (text.empty() ? "" : " ") + std::string(name) + "=" +
-            spec::toml_literal(spec::find_key(name)->get(config));
+  for (const spec::Key& key : spec::keys())
+    if (key.settled) text += (text.empty() ? "" : " ") + key.name + "=" + spec::toml_literal(key.get(config));
   return text;
 }
 
