@@ -222,8 +222,11 @@ TEST(NumericsImpl, RanksAgreeOrAllSayWhoDiffers) {
   EXPECT_EQ(agreed({"cudnn", "cudnn", "cudnn"}), "agreed");
   EXPECT_EQ(agreed({"cudnn", "cudnn", "refused"}), "rank 2 on host " + host_name() + ": cannot compute");
   const std::string differ = agreed({"cudnn", "flash"});
-  EXPECT_NE(differ.find("rank 0 comes to compute.attention=\"cudnn\""), std::string::npos) << differ;
-  EXPECT_NE(differ.find("rank 1 to compute.attention=\"flash\""), std::string::npos) << differ;
+  for (const auto& [rank, backend] : {std::pair("rank 0 comes to", "cudnn"), std::pair("rank 1 to", "flash")})
+    EXPECT_NE(differ.find(std::string(rank) + " compute.linear_weights=\"auto\" compute.attention=\"" +
+                          backend + "\" compute.deterministic=\"on\""),
+              std::string::npos)
+        << differ;
 }
 
 }  // namespace
