@@ -21,7 +21,7 @@ struct CollectiveSubject {
 
 /// One collective at one size.
 struct CollectiveRow {
-  spec::metrics::Collective collective = spec::metrics::Collective::all_reduce;
+  spec::Collective collective = spec::Collective::all_reduce;
   std::string size;                 ///< "decoder block"
   std::string dtype;                ///< of its elements
   std::int64_t bytes = 0;           ///< of the whole buffer [B]

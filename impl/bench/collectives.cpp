@@ -21,7 +21,7 @@
 namespace assay::impl::bench {
 namespace {
 
-using spec::metrics::Collective;
+using spec::Collective;
 
 constexpr std::int64_t warm_calls = 3;
 
@@ -102,30 +102,22 @@ std::vector<BufferSize> buffer_sizes(Collective collective, const spec::Partitio
 }
 
 Dtype element_dtype(Collective collective, Dtype compute) {
-  const bool sums = collective == Collective::all_reduce || collective == Collective::reduce_scatter;
-  return sums && compute == Dtype::bf16 ? Dtype::f32 : compute;
+  return spec::facts_of(collective).reduces && compute == Dtype::bf16 ? Dtype::f32 : compute;
 }
 
 std::function<Communicator::Ticket()> collective_call(Communicator& communicator, Collective collective,
                                                       const at::Tensor& whole) {
   const std::int64_t part = whole.numel() / communicator.size();
   const at::Tensor shard = whole.narrow(0, communicator.rank() * part, part);
-  switch (collective) {
-    case Collective::all_reduce:
-      return [&communicator, whole] { return communicator.begin_all_reduce_sum(whole); };
-    case Collective::reduce_scatter:
-      return [&communicator, whole, shard] { return communicator.begin_reduce_scatter_sum(whole, shard); };
-    case Collective::all_gather:
-      return [&communicator, whole, shard] { return communicator.begin_all_gather(shard, whole); };
-    case Collective::all_to_all: {
-      const std::vector<std::int64_t> parts(static_cast<std::size_t>(communicator.size()), part);
-      const at::Tensor received = at::zeros_like(whole);
-      return [&communicator, whole, received, parts] {
-        return communicator.begin_all_to_all(whole, parts, received, parts);
-      };
-    }
+  Request request{.collective = collective, .input = whole, .output = whole};
+  if (collective == Collective::reduce_scatter) request.output = shard;
+  if (collective == Collective::all_gather) request.input = shard;
+  if (collective == Collective::all_to_all) {
+    request.output = at::zeros_like(whole);
+    request.sent = request.received =
+        std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size()), part);
   }
-  throw std::invalid_argument("not a collective");
+  return [&communicator, request] { return communicator.begin(request); };
 }
 
 at::Tensor zeros_in_memory(at::Device device, Dtype dtype, std::int64_t elements) {
@@ -170,7 +162,7 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
                         collective == Collective::all_to_all ? most / 8 : most, swept_mebibytes(plan.device));
   };
   std::int64_t bytes = 0;
-  for (const Collective collective : spec::metrics::collectives)
+  for (const Collective collective : spec::ring_collectives)
     bytes = std::max(bytes, sizes(collective).back().elements *
                                 element_bytes(element_dtype(collective, plan.setting.dtype)));
   const Dtype widest = element_dtype(Collective::all_reduce, plan.setting.dtype);
@@ -179,7 +171,7 @@ void measure_collectives(const Plan& plan, Communicator& communicator, const Use
                       multiple_from(bytes, element_bytes(widest)) / element_bytes(widest))
           .view(at::kByte);
   settle_clock(plan);  // small collectives take longer on a GPU that was idle
-  for (const Collective collective : spec::metrics::collectives)
+  for (const Collective collective : spec::ring_collectives)
     for (const BufferSize& size : sizes(collective))
       use(measured_row(plan, communicator, collective, size, buffer));
 }

@@ -30,18 +30,17 @@ std::vector<std::int64_t> swept_mebibytes(at::Device device);
 /// decoder block; the larger of the blocks of embedding and head; all parameters. Padded as
 /// spec/parallel/partition.md says, ascending. `element`: bytes of one. None is larger than `most_bytes`: a
 /// larger one is cut, and its name begins with "part of".
-std::vector<BufferSize> buffer_sizes(spec::metrics::Collective collective, const spec::Partition& partition,
+std::vector<BufferSize> buffer_sizes(spec::Collective collective, const spec::Partition& partition,
                                      std::int64_t element, std::int64_t most_bytes,
                                      const std::vector<std::int64_t>& mebibytes);
 
 /// Dtype of a collective's elements in a layout that computes in `compute`: reductions sum gradients, in fp32
 /// beside bf16 weights; an all-gather moves weights, an all-to-all activations.
-Dtype element_dtype(spec::metrics::Collective collective, Dtype compute);
+Dtype element_dtype(spec::Collective collective, Dtype compute);
 
 /// A call that begins `collective` over `whole`, in place: a rank's shard is its part of it. An all-to-all
 /// sends it in equal parts and receives into a tensor of its own.
-std::function<Communicator::Ticket()> collective_call(Communicator& communicator,
-                                                      spec::metrics::Collective collective,
+std::function<Communicator::Ticket()> collective_call(Communicator& communicator, spec::Collective collective,
                                                       const at::Tensor& whole);
 
 /// As many zeros, in memory that is really mapped. Errors: UserError(usage) where a GPU's memory does not

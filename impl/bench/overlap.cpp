@@ -21,7 +21,7 @@
 namespace assay::impl::bench {
 namespace {
 
-using spec::metrics::Collective;
+using spec::Collective;
 using CudaEvent = at::cuda::CUDAEvent;
 using Call = std::function<void()>;
 using Begin = std::function<Communicator::Ticket()>;
@@ -179,7 +179,7 @@ void measure_overlap(const Plan& plan, Communicator& communicator,
     time_calls(plan.device, {.repeats = 1, .warm = tournament_calls}, {}, gemm);
     const spec::Partition partition =
         spec::partition(spec::inventory(plan.setting.model), communicator.size());
-    for (const Collective collective : spec::metrics::collectives)
+    for (const Collective collective : spec::ring_collectives)
       use(measured_beside(plan, communicator, collective, partition, gemm));
   });
 }

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "impl/cli/program.hpp"
 #include "impl/machine/launcher_word.hpp"
 #include "impl/machine/launchers.hpp"
+#include "impl/machine/listener.hpp"
 #include "impl/machine/open_files.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
@@ -38,15 +38,14 @@ using Clock = std::chrono::steady_clock;
 
 /// A socket that listens on the loopback interface, at a port which the system chooses.
 std::pair<int, int> listening() {
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* any = reinterpret_cast<sockaddr*>(&address);
   socklen_t size = sizeof address;
-  if (descriptor < 0 || bind(descriptor, any, size) != 0 || listen(descriptor, SOMAXCONN) != 0 ||
-      getsockname(descriptor, any, &size) != 0)
-    cannot_start_ranks("ranks: no TCP port of the loopback interface", errno);
+  const int descriptor = listening_at(any, size, /*again=*/false);
+  if (descriptor < 0 || getsockname(descriptor, any, &size) != 0)
+    cannot_start_ranks("ranks: no TCP port of the loopback interface", descriptor < 0 ? -descriptor : errno);
   return {descriptor, ntohs(address.sin_port)};
 }
 

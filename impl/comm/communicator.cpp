@@ -8,63 +8,102 @@
 
 namespace assay::impl {
 
+using spec::Collective;
+
 namespace {
-/// Adds a message for every rank, of its rows of `tensor`.
-void add_messages(std::vector<Message>& messages, Message::Way way, const at::Tensor& tensor,
-                  const std::vector<std::int64_t>& counts, int size) {
-  const auto sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  const bool negative = std::any_of(counts.begin(), counts.end(), [](std::int64_t n) { return n < 0; });
-  if (!tensor.is_contiguous() || tensor.dim() < 1 || counts.size() != static_cast<std::size_t>(size) ||
-      negative || sum != tensor.size(0))
-    throw std::invalid_argument("an all-to-all takes contiguous tensors and a number of rows for each of " +
-                                std::to_string(size) + " ranks, not " + std::to_string(counts.size()) +
-                                " numbers that add up to " + std::to_string(sum));
-  std::int64_t first = 0;
-  for (int r = 0; r < size; ++r) {
-    const std::int64_t rows = counts[static_cast<std::size_t>(r)];
-    messages.push_back({way, tensor.narrow(0, first, rows), r});
-    first += rows;
-  }
-}
-}  // namespace
-
-Communicator::Ticket Communicator::begin_all_to_all(const at::Tensor& send,
-                                                    const std::vector<std::int64_t>& send_counts,
-                                                    const at::Tensor& receive,
-                                                    const std::vector<std::int64_t>& receive_counts) {
+/// A message for every rank, of its rows of `tensor`.
+std::vector<Message> rows_of_ranks(const at::Tensor& tensor, const std::vector<std::int64_t>& rows) {
   std::vector<Message> messages;
-  add_messages(messages, Message::Way::send, send, send_counts, size());
-  add_messages(messages, Message::Way::receive, receive, receive_counts, size());
-  return begin_exchange(messages);
+  std::int64_t first = 0;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    messages.push_back({tensor.narrow(0, first, rows[r]), static_cast<int>(r)});
+    first += rows[r];
+  }
+  return messages;
 }
 
-std::vector<Message> check_messages(const std::vector<Message>& messages, int size) {
-  std::vector<Message> filled;
-  for (const Message& message : messages) {
+void check_rows(const at::Tensor& tensor, const std::vector<std::int64_t>& rows, int size) {
+  const auto sum = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  const bool negative = std::any_of(rows.begin(), rows.end(), [](std::int64_t n) { return n < 0; });
+  if (tensor.dim() < 1 || rows.size() != static_cast<std::size_t>(size) || negative || sum != tensor.size(0))
+    throw std::invalid_argument("an all-to-all takes a number of rows for each of " + std::to_string(size) +
+                                " ranks, not " + std::to_string(rows.size()) + " numbers that add up to " +
+                                std::to_string(sum));
+}
+
+void check_peers(const std::vector<Message>& messages, int size) {
+  for (const Message& message : messages)
     if (message.peer < 0 || message.peer >= size)
       throw std::invalid_argument("a message names rank " + std::to_string(message.peer) + " of " +
                                   std::to_string(size));
-    if (!message.tensor.is_contiguous() || message.tensor.device() != messages.front().tensor.device())
-      throw std::invalid_argument("messages are contiguous tensors of one device");
-    if (message.tensor.numel() > 0) filled.push_back(message);
-  }
-  return filled;
 }
 
-bool check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size) {
-  if (!whole.is_contiguous() || !shard.is_contiguous() || whole.scalar_type() != shard.scalar_type() ||
-      whole.device() != shard.device() || whole.numel() != shard.numel() * size)
-    throw std::invalid_argument(
-        "a collective of equal parts takes contiguous tensors of one dtype and device, " +
-        std::to_string(size) + " parts of " + std::to_string(shard.numel()) + " elements, not " +
-        std::to_string(whole.numel()));
+void check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size) {
+  if (whole.scalar_type() != shard.scalar_type() || whole.numel() != shard.numel() * size)
+    throw std::invalid_argument("a collective of equal parts takes tensors of one dtype, " +
+                                std::to_string(size) + " parts of " + std::to_string(shard.numel()) +
+                                " elements, not " + std::to_string(whole.numel()));
   const auto* begin = static_cast<const char*>(whole.const_data_ptr());
   const auto* part = static_cast<const char*>(shard.const_data_ptr());
   const auto bytes = static_cast<std::ptrdiff_t>(shard.nbytes());
-  if (part == begin + rank * bytes) return true;
-  if (part + bytes > begin && part < begin + size * bytes)
+  if (part != begin + rank * bytes && part + bytes > begin && part < begin + size * bytes)
     throw std::invalid_argument("a shard overlaps with the whole, but is not this rank's part of it");
-  return false;
+}
+}  // namespace
+
+std::vector<at::Tensor> tensors_of(const Request& request) {
+  std::vector<at::Tensor> tensors;
+  for (const at::Tensor& each : {request.input, request.output})
+    if (each.defined()) tensors.push_back(each);
+  for (const auto* messages : {&request.messages.sends, &request.messages.receives})
+    for (const Message& each : *messages) tensors.push_back(each.tensor);
+  return tensors;
+}
+
+Messages messages_of(const Request& request) {
+  Messages messages = request.messages;
+  if (request.collective == Collective::all_to_all)
+    messages = {rows_of_ranks(request.input, request.sent), rows_of_ranks(request.output, request.received)};
+  for (auto* each : {&messages.sends, &messages.receives})
+    std::erase_if(*each, [](const Message& message) { return message.tensor.numel() == 0; });
+  return messages;
+}
+
+std::int64_t bytes_of(const Request& request) {
+  std::size_t bytes = 0;
+  switch (spec::facts_of(request.collective).counted) {
+    case spec::Counted::input:
+      bytes = request.input.nbytes();
+      break;
+    case spec::Counted::output:
+      bytes = request.output.nbytes();
+      break;
+    case spec::Counted::messages:
+      for (const at::Tensor& each : tensors_of(request)) bytes += each.nbytes();
+      break;
+    case spec::Counted::text:
+      bytes = request.text.size();
+      break;
+    case spec::Counted::nothing:
+      break;
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+void check(const Request& request, int rank, int size) {
+  const std::vector<at::Tensor> tensors = tensors_of(request);
+  for (const at::Tensor& each : tensors)
+    if (!each.is_contiguous() || each.device() != tensors.front().device())
+      throw std::invalid_argument("ranks move contiguous tensors of one device");
+  if (request.collective == Collective::reduce_scatter)
+    check_parts(request.input, request.output, rank, size);
+  if (request.collective == Collective::all_gather) check_parts(request.output, request.input, rank, size);
+  if (request.collective == Collective::all_to_all) {
+    check_rows(request.input, request.sent, size);
+    check_rows(request.output, request.received, size);
+  }
+  check_peers(request.messages.sends, size);
+  check_peers(request.messages.receives, size);
 }
 
 }  // namespace assay::impl

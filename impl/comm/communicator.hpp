@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "spec/error.hpp"
+#include "spec/parallel/collective.hpp"
 
 namespace assay::impl {
 
@@ -21,11 +22,34 @@ class AgreedError : public UserError {
 
 /// A tensor that goes to a rank of the group, or comes from it.
 struct Message {
-  enum class Way { send, receive };
-  Way way;
   at::Tensor tensor;
   int peer;
 };
+struct Messages {
+  std::vector<Message> sends{}, receives{};
+};
+
+enum class Reduction { sum, max };
+
+/// A collective and what it moves. Fields that it does not name stay as they are here.
+struct Request {
+  spec::Collective collective;
+  at::Tensor input{}, output{};
+  Reduction reduction = Reduction::sum;           ///< of an all_reduce
+  std::vector<std::int64_t> sent{}, received{};   ///< all_to_all: rows to, and from, each rank
+  Messages messages{};                            ///< send, receive, exchange
+  std::string text{};                             ///< texts: this rank's
+  std::vector<std::string>* all_texts = nullptr;  ///< texts: where all go, before `begin` returns
+};
+
+/// Every tensor of a request.
+std::vector<at::Tensor> tensors_of(const Request& request);
+/// The messages of a request, of an all_to_all as well, that hold something.
+Messages messages_of(const Request& request);
+/// Bytes of a request, counted as its row of spec::collective_table says.
+std::int64_t bytes_of(const Request& request);
+/// Refuses what Communicator::begin does not take from rank `rank` of `size`. Errors: std::invalid_argument.
+void check(const Request& request, int rank, int size);
 
 /// Collectives of one group of ranks. All ranks of the group begin the same ones in the same order, with the
 /// same shapes and dtypes. Tensors are contiguous; they must live, and nothing else may touch them, until
@@ -42,35 +66,58 @@ class Communicator {
   virtual int rank() const = 0;            ///< 0..size-1
   virtual int size() const = 0;
 
+  /// The helpers below say what each collective does. Errors: std::invalid_argument for what an engine does
+  /// not take.
+  virtual Ticket begin(const Request& request) = 0;
+
   /// tensor = sum over ranks of tensor, in place. fp64, fp32, bf16, int64.
-  virtual Ticket begin_all_reduce_sum(const at::Tensor& tensor) = 0;
+  Ticket begin_all_reduce_sum(const at::Tensor& tensor) {
+    return begin({.collective = spec::Collective::all_reduce, .input = tensor, .output = tensor});
+  }
+  /// tensor = the largest over ranks, entry by entry, in place. A NaN on one rank is a NaN on all. Types as
+  /// begin_all_reduce_sum.
+  Ticket begin_all_reduce_max(const at::Tensor& tensor) {
+    return begin({.collective = spec::Collective::all_reduce,
+                  .input = tensor,
+                  .output = tensor,
+                  .reduction = Reduction::max});
+  }
   /// shard = this rank's part of the sum over ranks of whole. whole [size * n] is `size` parts in the order
   /// of the ranks, shard [n]; shard may be this rank's part of whole, otherwise the two do not overlap.
   /// Afterwards whole is undefined outside of such a shard. Types as begin_all_reduce_sum.
-  virtual Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) = 0;
+  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) {
+    return begin({.collective = spec::Collective::reduce_scatter, .input = whole, .output = shard});
+  }
   /// whole = the shards of all ranks in their order, bit for bit. Shapes and overlap as for
   /// begin_reduce_scatter_sum; any dtype.
-  virtual Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) = 0;
-  /// tensor = the largest over ranks, entry by entry, in place. A NaN on one rank is a NaN on all. Types as
-  /// begin_all_reduce_sum.
-  virtual Ticket begin_all_reduce_max(const at::Tensor& tensor) = 0;
+  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) {
+    return begin({.collective = spec::Collective::all_gather, .input = shard, .output = whole});
+  }
+  /// Rows (of dimension 0) from every rank to every rank: sent[r] rows of input go to rank r, in the order of
+  /// the ranks, and received[r] rows of output come from rank r. What rank a sends to rank b is what b
+  /// receives from a, 0 allowed. The two tensors do not overlap; any dtype.
+  Ticket begin_all_to_all(const at::Tensor& input, const std::vector<std::int64_t>& sent,
+                          const at::Tensor& output, const std::vector<std::int64_t>& received) {
+    return begin({.collective = spec::Collective::all_to_all,
+                  .input = input,
+                  .output = output,
+                  .sent = sent,
+                  .received = received});
+  }
   /// Messages between pairs of ranks; only the ranks at their ends call. Both ends have the same size and
   /// dtype; any dtype, size 0 too. A peer may be this rank. Messages from one rank to another arrive in the
   /// order in which they are given. The messages of one call travel together: two ranks that send to each
   /// other give both messages in one call. In two calls a GPU ends the first before it starts the second, and
   /// if both ranks send first, neither goes on.
-  virtual Ticket begin_exchange(const std::vector<Message>& messages) = 0;
-  /// Rows (of dimension 0) from every rank to every rank: send_counts[r] rows of send go to rank r, in the
-  /// order of the ranks, and receive_counts[r] rows of receive come from rank r. What rank a sends to rank b
-  /// is what b receives from a, 0 allowed. The two tensors do not overlap; any dtype.
-  virtual Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& send_counts,
-                                  const at::Tensor& receive, const std::vector<std::int64_t>& receive_counts);
-  /// One message of begin_exchange.
+  Ticket begin_exchange(Messages messages) {
+    return begin({.collective = spec::Collective::exchange, .messages = std::move(messages)});
+  }
+  /// An exchange of one message.
   Ticket begin_send(const at::Tensor& tensor, int to) {
-    return begin_exchange({{Message::Way::send, tensor, to}});
+    return begin({.collective = spec::Collective::send, .messages = {.sends = {{tensor, to}}}});
   }
   Ticket begin_receive(const at::Tensor& tensor, int from) {
-    return begin_exchange({{Message::Way::receive, tensor, from}});
+    return begin({.collective = spec::Collective::receive, .messages = {.receives = {{tensor, from}}}});
   }
 
   /// The calling thread waits for the collective. On a GPU its current stream waits, and the thread does not.
@@ -94,9 +141,13 @@ class Communicator {
   void all_reduce_max(const at::Tensor& tensor) { wait(begin_all_reduce_max(tensor)); }
 
   /// The text of every rank, in rank order, on every rank.
-  virtual std::vector<std::string> all_gather(const std::string& text) = 0;
+  std::vector<std::string> all_gather(const std::string& text) {
+    std::vector<std::string> all;
+    begin({.collective = spec::Collective::texts, .text = text, .all_texts = &all});
+    return all;
+  }
 
-  virtual void barrier() = 0;
+  void barrier() { wait(begin({.collective = spec::Collective::barrier})); }
 
   /// The communicator of some ranks of this one, in the order of their ranks there. Every rank of this
   /// communicator calls at the same time with the group that it belongs to. Lives no longer than this one.
@@ -115,13 +166,5 @@ class Communicator {
 };
 
 std::unique_ptr<Communicator> make_self_communicator();
-
-/// Refuses tensors that begin_reduce_scatter_sum and begin_all_gather do not take. This is rank `rank` of
-/// `size`. Returns whether shard is this rank's part of whole. Errors: std::invalid_argument.
-bool check_parts(const at::Tensor& whole, const at::Tensor& shard, int rank, int size);
-
-/// Refuses messages that begin_exchange does not take among `size` ranks. Returns those that hold something.
-/// Errors: std::invalid_argument.
-std::vector<Message> check_messages(const std::vector<Message>& messages, int size);
 
 }  // namespace assay::impl

@@ -45,17 +45,10 @@ Device listening_at(const std::string& address, bool lazily) {
                                  : c10d::ProcessGroupGloo::createDeviceForHostname(address, lazily);
 }
 
-void require_cpu(const at::Tensor& tensor) {
-  if (!tensor.device().is_cpu() || !tensor.is_contiguous())
-    throw std::invalid_argument("Gloo moves contiguous CPU tensors");
-}
-
 void require_summable(const at::Tensor& tensor) {
-  require_cpu(tensor);
   const at::ScalarType type = tensor.scalar_type();
-  if (type != at::kDouble && type != at::kFloat && type != at::kBFloat16 && type != at::kLong &&
-      type != at::kInt)  // the last one of max_keys
-    throw std::invalid_argument(std::string("ranks sum fp64, fp32, bf16 and int64, not ") +
+  if (type != at::kDouble && type != at::kFloat && type != at::kBFloat16 && type != at::kLong)
+    throw std::invalid_argument(std::string("ranks reduce fp64, fp32, bf16 and int64, not ") +
                                 at::toString(type));
 }
 
@@ -114,64 +107,32 @@ class GlooCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    require_summable(tensor);
-    return reduce(tensor, c10d::ReduceOp::SUM, {});
-  }
-
-  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
-    require_cpu(tensor);
-    const at::Tensor keys = max_keys(tensor);
-    return reduce(keys, c10d::ReduceOp::MAX, [keys, tensor] { write_numbers(keys, tensor); });
-  }
-
-  /// Each rank is sent its part by every other, and adds them up in the order of the ranks.
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
-    require_summable(shard);
-    check_parts(whole, shard, rank_, size_);
-    const at::Tensor parts = whole.view({size_, shard.numel()}),
-                     room = at::empty({size_, shard.numel()}, shard.options());
-    std::vector<Message> messages;
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_)
-        messages.insert(messages.end(),
-                        {{Message::Way::send, parts[r], r}, {Message::Way::receive, room[r], r}});
-    return begin(exchanged(messages), {whole, room}, [parts, room, shard, mine = rank_] {
-      room[mine].copy_(parts[mine]);
-      at::Tensor(shard).view(-1).copy_(room.sum({0}, false, type_of_sum(room.scalar_type())));
-    });
-  }
-
-  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
-    require_cpu(whole);
-    const bool within = check_parts(whole, shard, rank_, size_);
-    const at::Tensor parts = whole.view({size_, shard.numel()});
-    if (!within) parts[rank_].copy_(shard.view(-1));
-    std::vector<Message> messages;
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_)
-        messages.insert(messages.end(),
-                        {{Message::Way::send, shard, r}, {Message::Way::receive, parts[r], r}});
-    return begin(exchanged(messages), {shard, whole});
-  }
-
-  Ticket begin_exchange(const std::vector<Message>& messages) override {
-    const std::vector<Message> filled = check_messages(messages, size_);
-    std::vector<at::Tensor> tensors, to_itself;
-    for (const Message& message : filled) {
-      require_cpu(message.tensor);
-      tensors.push_back(message.tensor);
-      if (message.peer == rank_ && message.way == Message::Way::send) to_itself.push_back(message.tensor);
+  Ticket begin(const Request& request) override {
+    check(request, rank_, size_);
+    const std::vector<at::Tensor> tensors = tensors_of(request);
+    if (!tensors.empty() && !tensors.front().device().is_cpu())
+      throw std::invalid_argument("Gloo moves tensors of the CPU");
+    if (spec::facts_of(request.collective).reduces) require_summable(request.output);
+    switch (request.collective) {
+      case spec::Collective::all_reduce:
+        return request.reduction == Reduction::max ? all_reduce_max(request.output)
+                                                   : reduce(request.output, c10d::ReduceOp::SUM, {});
+      case spec::Collective::reduce_scatter:
+        return reduce_scatter(request.input, request.output);
+      case spec::Collective::all_gather:
+        return all_gather_parts(request.input, request.output);
+      case spec::Collective::all_to_all:
+      case spec::Collective::exchange:
+      case spec::Collective::send:
+      case spec::Collective::receive:
+        return exchange(messages_of(request));
+      case spec::Collective::texts:
+        *request.all_texts = texts_of_all(request.text);
+        return 0;
+      case spec::Collective::barrier:
+        return begin({guarded("barrier", [&] { return group_->barrier(); })}, {});
     }
-    auto sent = to_itself.begin();
-    for (const Message& message : filled) {
-      if (message.peer != rank_ || message.way == Message::Way::send) continue;
-      if (sent == to_itself.end())
-        throw std::invalid_argument(
-            "a rank that receives from itself sends as many messages in the same call");
-      at::Tensor(message.tensor).view(-1).copy_((sent++)->view(-1));
-    }
-    return begin(exchanged(filled), std::move(tensors));
+    throw std::logic_error("no such collective");
   }
 
   void wait(Ticket ticket) override {
@@ -183,31 +144,6 @@ class GlooCommunicator final : public Communicator {
     }
   }
   void wait_all() override { wait(last_); }
-
-  std::vector<std::string> all_gather(const std::string& text) override {
-    const std::string all = by_rank_0(text, [](const std::vector<std::string>& each) {
-      std::string joined;
-      for (const std::string& one : each) joined += std::to_string(one.size()) + " ";
-      joined += "\n";
-      for (const std::string& one : each) joined += one;
-      return joined;
-    });
-    std::vector<std::string> out;
-    std::size_t at = all.find('\n') + 1;
-    const char* next = all.c_str();
-    for (int r = 0; r < size_; ++r) {
-      char* end = nullptr;
-      const std::size_t length = std::strtoull(next, &end, 10);
-      next = end;
-      out.push_back(all.substr(at, length));
-      at += length;
-    }
-    return out;
-  }
-
-  void barrier() override {
-    guarded("barrier", [&] { group_->barrier()->wait(); });
-  }
 
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
@@ -249,6 +185,72 @@ class GlooCommunicator final : public Communicator {
     });
   }
 
+  Ticket all_reduce_max(const at::Tensor& tensor) {
+    const at::Tensor keys = max_keys(tensor);
+    return reduce(keys, c10d::ReduceOp::MAX, [keys, tensor] { write_numbers(keys, tensor); });
+  }
+
+  /// Each rank is sent its part by every other, and adds them up in the order of the ranks.
+  Ticket reduce_scatter(const at::Tensor& whole, const at::Tensor& shard) {
+    const at::Tensor parts = whole.view({size_, shard.numel()}),
+                     room = at::empty({size_, shard.numel()}, shard.options());
+    Messages messages;
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) messages.sends.push_back({parts[r], r}), messages.receives.push_back({room[r], r});
+    return begin(exchanged(messages), {whole, room}, [parts, room, shard, mine = rank_] {
+      room[mine].copy_(parts[mine]);
+      at::Tensor(shard).view(-1).copy_(room.sum({0}, false, type_of_sum(room.scalar_type())));
+    });
+  }
+
+  Ticket all_gather_parts(const at::Tensor& shard, const at::Tensor& whole) {
+    const at::Tensor parts = whole.view({size_, shard.numel()});
+    if (parts[rank_].const_data_ptr() != shard.const_data_ptr()) parts[rank_].copy_(shard.view(-1));
+    Messages messages;
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) messages.sends.push_back({shard, r}), messages.receives.push_back({parts[r], r});
+    return begin(exchanged(messages), {shard, whole});
+  }
+
+  Ticket exchange(const Messages& messages) {
+    std::vector<at::Tensor> tensors, to_itself;
+    for (const auto& [tensor, peer] : messages.sends) {
+      tensors.push_back(tensor);
+      if (peer == rank_) to_itself.push_back(tensor);
+    }
+    auto sent = to_itself.begin();
+    for (const auto& [tensor, peer] : messages.receives) {
+      tensors.push_back(tensor);
+      if (peer != rank_) continue;
+      if (sent == to_itself.end())
+        throw std::invalid_argument(
+            "a rank that receives from itself sends as many messages in the same call");
+      tensor.view(-1).copy_((sent++)->view(-1));
+    }
+    return begin(exchanged(messages), std::move(tensors));
+  }
+
+  std::vector<std::string> texts_of_all(const std::string& text) {
+    const std::string all = by_rank_0(text, [](const std::vector<std::string>& each) {
+      std::string joined;
+      for (const std::string& one : each) joined += std::to_string(one.size()) + " ";
+      joined += "\n";
+      for (const std::string& one : each) joined += one;
+      return joined;
+    });
+    std::vector<std::string> out;
+    std::size_t at = all.find('\n') + 1;
+    const char* next = all.c_str();
+    for (int r = 0; r < size_; ++r) {
+      char* end = nullptr;
+      const std::size_t length = std::strtoull(next, &end, 10);
+      next = end;
+      out.push_back(all.substr(at, length));
+      at += length;
+    }
+    return out;
+  }
+
   Ticket reduce(const at::Tensor& tensor, c10d::ReduceOp::RedOpType op, std::function<void()> finish) {
     if (tensor.numel() == 0) return begin({}, {});
     if (size_ > few && tensor.nbytes() <= numbers) {
@@ -282,18 +284,22 @@ class GlooCommunicator final : public Communicator {
     at::Tensor(tensor).copy_(of(all));
   }
 
-  /// Begins the messages, in the order in which they are given. Those between two ranks are numbered.
-  std::vector<Work> exchanged(const std::vector<Message>& messages) {
+  /// Begins the messages. Those between two ranks are numbered.
+  std::vector<Work> exchanged(const Messages& messages) {
     return guarded("messages", [&] {
       std::vector<Work> works;
-      for (const Message& message : messages) {
-        if (message.peer == rank_ || message.tensor.numel() == 0) continue;
-        std::vector<at::Tensor> one = {message.tensor};
-        const bool sends = message.way == Message::Way::send;
-        std::uint32_t& number = (sends ? sent_ : received_)[static_cast<std::size_t>(message.peer)];
-        const int tag = static_cast<int>(number++ & 0x7fffffff);
-        works.push_back(sends ? group_->send(one, message.peer, tag) : group_->recv(one, message.peer, tag));
-      }
+      const auto each = [&](const std::vector<Message>& tensors, std::vector<std::uint32_t>& numbers,
+                            const auto& call) {
+        for (const auto& [tensor, peer] : tensors) {
+          if (peer == rank_ || tensor.numel() == 0) continue;
+          std::vector<at::Tensor> one = {tensor};
+          const std::uint32_t number = numbers[static_cast<std::size_t>(peer)]++;
+          works.push_back(call(one, peer, static_cast<int>(number & 0x7fffffff)));
+        }
+      };
+      each(messages.sends, sent_, [&](auto& one, int peer, int tag) { return group_->send(one, peer, tag); });
+      each(messages.receives, received_,
+           [&](auto& one, int peer, int tag) { return group_->recv(one, peer, tag); });
       return works;
     });
   }
@@ -310,20 +316,20 @@ class GlooCommunicator final : public Communicator {
     if (rank_ == 0) {
       std::vector<std::string> texts(static_cast<std::size_t>(size_));
       const at::Tensor lengths = at::zeros({size_}, at::kLong);
-      std::vector<Message> heads, bodies;
-      for (int r = 1; r < size_; ++r) heads.push_back({Message::Way::receive, lengths.narrow(0, r, 1), r});
+      Messages heads, bodies;
+      for (int r = 1; r < size_; ++r) heads.receives.push_back({lengths.narrow(0, r, 1), r});
       await(exchanged(heads));
       texts[0] = text;
       for (int r = 1; r < size_; ++r) {
         std::string& one = texts[static_cast<std::size_t>(r)];
         one.resize(static_cast<std::size_t>(lengths[r].item<std::int64_t>()));
-        bodies.push_back({Message::Way::receive, bytes(one), r});
+        bodies.receives.push_back({bytes(one), r});
       }
       await(exchanged(bodies));
       text = join(texts);
       length.fill_(static_cast<std::int64_t>(text.size()));
     } else {
-      await(exchanged({{Message::Way::send, length, 0}, {Message::Way::send, bytes(text), 0}}));
+      await(exchanged({.sends = {{length, 0}, {bytes(text), 0}}}));
     }
     broadcast(length);
     text.resize(static_cast<std::size_t>(length.item<std::int64_t>()));

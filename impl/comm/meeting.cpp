@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "impl/machine/host_name.hpp"
+#include "impl/machine/listener.hpp"
 #include "impl/machine/open_files.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quote.hpp"
@@ -92,14 +93,9 @@ std::vector<Address> places_to_listen(const Launch& launch) {
 int listening(const std::vector<Address>& places, bool& in_use) {
   in_use = false;
   for (const Address& place : places) {
-    const int descriptor = socket(place.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (descriptor < 0) continue;
-    const int yes = 1;
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(descriptor, place.get(), place.size) == 0 && listen(descriptor, SOMAXCONN) == 0)
-      return descriptor;
-    in_use = in_use || errno == EADDRINUSE;
-    close(descriptor);
+    const int descriptor = listening_at(place.get(), place.size, /*again=*/true);
+    if (descriptor >= 0) return descriptor;
+    in_use = in_use || descriptor == -EADDRINUSE;
   }
   return -1;
 }

@@ -118,70 +118,42 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    if (tensor.is_cpu()) {
-      control_->all_reduce_sum(tensor);
+  Ticket begin(const Request& request) override {
+    const std::vector<at::Tensor> tensors = tensors_of(request);
+    if (tensors.empty() || tensors.front().is_cpu()) {
+      control_->wait(control_->begin(request));
       return 0;
     }
-    if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
-    lane_.enter({tensor});
-    ASSAY_NCCL_CHECK(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), count(tensor),
-                                   datatype(tensor), ncclSum, comm_, lane_.stream()));
-    return leave();
-  }
-
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
-    check_parts(whole, shard, rank(), size());
-    if (whole.is_cpu()) {
-      control_->wait(control_->begin_reduce_scatter_sum(whole, shard));
-      return 0;
+    check(request, rank(), size());
+    const at::Tensor &in = request.input, &out = request.output;
+    switch (request.collective) {
+      case spec::Collective::all_reduce:
+        return request.reduction == Reduction::max ? all_reduce_max(out) : all_reduce_sum(out);
+      case spec::Collective::reduce_scatter:
+        lane_.enter(tensors);
+        ASSAY_NCCL_CHECK(ncclReduceScatter(in.const_data_ptr(), out.data_ptr(), count(out), datatype(out),
+                                           ncclSum, comm_, lane_.stream()));
+        return leave();
+      case spec::Collective::all_gather:
+        lane_.enter(tensors);
+        ASSAY_NCCL_CHECK(
+            ncclAllGather(in.const_data_ptr(), out.data_ptr(), in.nbytes(), ncclInt8, comm_, lane_.stream()));
+        return leave();
+      case spec::Collective::all_to_all:
+      case spec::Collective::exchange:
+      case spec::Collective::send:
+      case spec::Collective::receive: {
+        const Messages messages = messages_of(request);
+        if (messages.sends.empty() && messages.receives.empty()) return 0;
+        lane_.enter(tensors);
+        ASSAY_NCCL_CHECK(exchange(messages));
+        return leave();
+      }
+      case spec::Collective::texts:
+      case spec::Collective::barrier:
+        break;  // which move no tensors
     }
-    lane_.enter({whole, shard});
-    ASSAY_NCCL_CHECK(ncclReduceScatter(whole.const_data_ptr(), shard.data_ptr(), count(shard),
-                                       datatype(shard), ncclSum, comm_, lane_.stream()));
-    return leave();
-  }
-
-  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
-    check_parts(whole, shard, rank(), size());
-    if (whole.is_cpu()) {
-      control_->wait(control_->begin_all_gather(shard, whole));
-      return 0;
-    }
-    lane_.enter({whole, shard});
-    ASSAY_NCCL_CHECK(ncclAllGather(shard.const_data_ptr(), whole.data_ptr(), shard.nbytes(), ncclInt8, comm_,
-                                   lane_.stream()));
-    return leave();
-  }
-
-  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
-    if (tensor.is_cpu()) {
-      control_->all_reduce_max(tensor);
-      return 0;
-    }
-    if (!tensor.is_contiguous()) throw std::invalid_argument("NCCL moves contiguous tensors");
-    const at::Tensor keys = max_keys(tensor);
-    lane_.enter({tensor, keys});
-    ASSAY_NCCL_CHECK(ncclAllReduce(keys.const_data_ptr(), keys.data_ptr(), count(keys), datatype(keys),
-                                   ncclMax, comm_, lane_.stream()));
-    const c10::cuda::CUDAStreamGuard in_lane(lane_.stream());
-    write_numbers(keys, tensor);
-    return leave();
-  }
-
-  Ticket begin_exchange(const std::vector<Message>& messages) override {
-    const std::vector<Message> filled = check_messages(messages, size());
-    if (filled.empty()) return 0;
-    if (filled[0].tensor.is_cpu()) {
-      control_->wait(control_->begin_exchange(filled));
-      return 0;
-    }
-    std::vector<at::Tensor> tensors;
-    tensors.reserve(filled.size());
-    for (const Message& message : filled) tensors.push_back(message.tensor);
-    lane_.enter(tensors);
-    ASSAY_NCCL_CHECK(exchange(filled));
-    return leave();
+    throw std::logic_error("no such collective");
   }
 
   void wait(Ticket ticket) override { lane_.wait(ticket); }
@@ -196,9 +168,6 @@ class NcclCommunicator final : public Communicator {
     await(lane_.stream());
     return host;
   }
-
-  std::vector<std::string> all_gather(const std::string& text) override { return control_->all_gather(text); }
-  void barrier() override { control_->barrier(); }
 
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     // Every group's first rank makes an id; every rank gets all ids.
@@ -237,17 +206,31 @@ class NcclCommunicator final : public Communicator {
   }
   static std::size_t count(const at::Tensor& tensor) { return static_cast<std::size_t>(tensor.numel()); }
 
+  Ticket all_reduce_sum(const at::Tensor& tensor) {
+    lane_.enter({tensor});
+    ASSAY_NCCL_CHECK(ncclAllReduce(tensor.const_data_ptr(), tensor.data_ptr(), count(tensor),
+                                   datatype(tensor), ncclSum, comm_, lane_.stream()));
+    return leave();
+  }
+  Ticket all_reduce_max(const at::Tensor& tensor) {
+    const at::Tensor keys = max_keys(tensor);
+    lane_.enter({tensor, keys});
+    ASSAY_NCCL_CHECK(ncclAllReduce(keys.const_data_ptr(), keys.data_ptr(), count(keys), datatype(keys),
+                                   ncclMax, comm_, lane_.stream()));
+    const c10::cuda::CUDAStreamGuard in_lane(lane_.stream());
+    write_numbers(keys, tensor);
+    return leave();
+  }
   /// One group of NCCL's: one kernel moves all messages, so none waits for another.
-  ncclResult_t exchange(const std::vector<Message>& messages) {
+  ncclResult_t exchange(const Messages& messages) {
     ncclResult_t status = ncclGroupStart();
     if (status != ncclSuccess) return status;
-    for (const Message& m : messages) {
-      if (status != ncclSuccess) break;
-      status = m.way == Message::Way::send ? ncclSend(m.tensor.const_data_ptr(), m.tensor.nbytes(), ncclInt8,
-                                                      m.peer, comm_, lane_.stream())
-                                           : ncclRecv(m.tensor.data_ptr(), m.tensor.nbytes(), ncclInt8,
-                                                      m.peer, comm_, lane_.stream());
-    }
+    for (const auto& [tensor, peer] : messages.sends)
+      if (status == ncclSuccess)
+        status = ncclSend(tensor.const_data_ptr(), tensor.nbytes(), ncclInt8, peer, comm_, lane_.stream());
+    for (const auto& [tensor, peer] : messages.receives)
+      if (status == ncclSuccess)
+        status = ncclRecv(tensor.data_ptr(), tensor.nbytes(), ncclInt8, peer, comm_, lane_.stream());
     const ncclResult_t ended = ncclGroupEnd();
     return status != ncclSuccess ? status : ended;
   }

@@ -20,33 +20,21 @@ class StagedCommunicator final : public Communicator {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    const at::Tensor staged = on_host(tensor);
-    return begun(host_->begin_all_reduce_sum(staged), {{tensor, staged}});
-  }
-  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
-    const at::Tensor staged = on_host(tensor);
-    return begun(host_->begin_all_reduce_max(staged), {{tensor, staged}});
-  }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
-    check_parts(whole, shard, rank(), size());
-    const at::Tensor staged = room_for(shard);
-    return begun(host_->begin_reduce_scatter_sum(on_host(whole), staged), {{shard, staged}});
-  }
-  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
-    check_parts(whole, shard, rank(), size());
-    const at::Tensor staged = room_for(whole);
-    return begun(host_->begin_all_gather(on_host(shard), staged), {{whole, staged}});
-  }
-  Ticket begin_exchange(const std::vector<Message>& messages) override {
-    std::vector<Message> staged;
-    std::vector<Copy> received;
-    for (const auto& [way, tensor, peer] : check_messages(messages, size())) {
-      const bool comes = way == Message::Way::receive;
-      staged.push_back({way, comes ? room_for(tensor) : on_host(tensor), peer});
-      if (comes) received.push_back({tensor, staged.back().tensor});
-    }
-    return begun(host_->begin_exchange(staged), std::move(received));
+  Ticket begin(const Request& request) override {
+    check(request, rank(), size());
+    Request staged = request;
+    std::vector<Copy> copies;
+    const auto comes = [&](at::Tensor& tensor, const at::Tensor& room) {
+      copies.push_back({std::exchange(tensor, room), room});
+    };
+    if (staged.input.defined()) staged.input = on_host(staged.input);
+    if (staged.output.defined())
+      comes(staged.output, request.output.is_same(request.input) ? staged.input : room_for(staged.output));
+    for (Message& each : staged.messages.sends) each.tensor = on_host(each.tensor);
+    for (Message& each : staged.messages.receives) comes(each.tensor, room_for(each.tensor));
+    const Ticket ticket = host_->begin(staged);
+    if (!copies.empty()) pending_.push_back({ticket, std::move(copies)});
+    return ticket;
   }
 
   void wait(Ticket ticket) override {
@@ -65,8 +53,6 @@ class StagedCommunicator final : public Communicator {
     if (device_.is_cuda()) c10::cuda::getCurrentCUDAStream(device_.index()).synchronize();
   }
 
-  std::vector<std::string> all_gather(const std::string& text) override { return host_->all_gather(text); }
-  void barrier() override { host_->barrier(); }
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     return make_staged_communicator(host_->group(ranks), device_);
   }
@@ -109,11 +95,6 @@ class StagedCommunicator final : public Communicator {
         ExitCode::usage,
         "ASSAY_COMMUNICATOR=staged sends tensors through the host, which a CUDA graph cannot hold; "
         "set compute.cuda_graph=off");
-  }
-
-  Ticket begun(Ticket ticket, std::vector<Copy> copies) {
-    pending_.push_back({ticket, std::move(copies)});
-    return ticket;
   }
 
   std::unique_ptr<Communicator> host_;

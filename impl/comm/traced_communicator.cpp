@@ -1,6 +1,5 @@
 #include "impl/comm/traced_communicator.hpp"
 
-#include <stdexcept>
 #include <unordered_map>
 
 #include "impl/comm/observed_communicator.hpp"
@@ -9,46 +8,26 @@
 namespace assay::impl {
 namespace {
 
-using metrics::CollectiveOp;
 using metrics::CollectivePart;
 using metrics::OpScope;
-
-CollectiveOp op_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return CollectiveOp::all_reduce;
-    case Collective::reduce_scatter:
-      return CollectiveOp::reduce_scatter;
-    case Collective::all_gather:
-      return CollectiveOp::all_gather;
-    case Collective::exchange:
-      return CollectiveOp::exchange;
-    case Collective::all_to_all:
-      return CollectiveOp::all_to_all;
-    case Collective::words:
-    case Collective::barrier:
-      return CollectiveOp::words;
-    case Collective::none:
-      break;
-  }
-  throw std::logic_error("a call that begins no collective has no op");
-}
+using spec::Collective;
 
 class TracedCommunicator final : public ObservedCommunicator {
  public:
   using ObservedCommunicator::ObservedCommunicator;
 
- protected:
-  Ticket around_begin(const Begun& begun, const std::function<Ticket()>& call) override {
-    const CollectiveOp op = op_of(begun.what);
-    const OpScope scope(op, CollectivePart::begin);
-    const Ticket ticket = call();
-    if (metrics::tracing::on && op != CollectiveOp::words) {  // of one thread of the process alone
-      begun_[ticket] = op;
+  Ticket begin(const Request& request) override {
+    const OpScope scope(request.collective, CollectivePart::begin);
+    const Ticket ticket = ObservedCommunicator::begin(request);
+    if (metrics::tracing::on &&
+        request.collective != Collective::texts) {  // of one thread of the process alone
+      begun_[ticket] = request.collective;
       last_ = ticket;
     }
     return ticket;
   }
+
+ protected:
   void around_wait(std::optional<Ticket> ticket, const std::function<void()>& call) override {
     const OpScope scope(kind_of(ticket.value_or(last_)), CollectivePart::wait);
     call();
@@ -59,12 +38,12 @@ class TracedCommunicator final : public ObservedCommunicator {
 
  private:
   /// What is not known began before the trace.
-  CollectiveOp kind_of(Ticket ticket) const {
+  Collective kind_of(Ticket ticket) const {
     const auto found = metrics::tracing::on ? begun_.find(ticket) : begun_.end();
-    return found == begun_.end() ? CollectiveOp::all_reduce : found->second;
+    return found == begun_.end() ? Collective::all_reduce : found->second;
   }
 
-  std::unordered_map<Ticket, CollectiveOp> begun_;
+  std::unordered_map<Ticket, Collective> begun_;
   Ticket last_ = 0;
 };
 

@@ -48,10 +48,10 @@ std::string in_seconds(double seconds) { return spec::fixed(seconds, 0) + " s"; 
 /// "step 12, phase backward, last collective 340, all-reduce of 4096 bytes".
 std::string position_of(const RowView& row) {
   const std::string collective =
-      row.collective == Collective::none
-          ? "before its first collective"
-          : "last collective " + std::to_string(row.collectives) + ", " + to_string(row.collective) +
-                (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "");
+      row.collective ? "last collective " + std::to_string(row.collectives) + ", " +
+                           std::string(spec::facts_of(*row.collective).words) +
+                           (row.bytes > 0 ? " of " + std::to_string(row.bytes) + " bytes" : "")
+                     : "before its first collective";
   return "step " + std::to_string(row.step) + ", phase " + to_string(row.doing) + ", " + collective;
 }
 

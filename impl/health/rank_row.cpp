@@ -48,7 +48,7 @@ void Row::end_step(double seconds) {
   if (row->steps_done++ > 0) row->longest_step = std::max(row->longest_step, seconds);
 }
 
-void Row::begin(Collective collective, std::int64_t bytes) {
+void Row::begin(spec::Collective collective, std::int64_t bytes) {
   const Held row = advance();
   row->collective = collective, row->bytes = bytes;
   ++row->collectives, ++row->of_step;

@@ -3,11 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "impl/comm/observed_communicator.hpp"
 #include "impl/machine/disk_call.hpp"
+#include "spec/parallel/collective.hpp"
 
 namespace assay::impl {
 
@@ -45,8 +46,8 @@ struct RowView {
   /// GPU has reached, after all work ahead of them: below 0 while it is in an earlier step. In a step every
   /// rank begins the same collectives, in a save not.
   std::int64_t of_step = 0, given = 0, reached = 0;
-  std::int64_t bytes = 0;  ///< of the last one's whole tensor
-  Collective collective = Collective::none;
+  std::int64_t bytes = 0;                        ///< of the last one
+  std::optional<spec::Collective> collective{};  ///< the last one
   Doing doing = Doing::starting;
   Standing standing = Standing::running;
   Outside outside = Outside::nothing;  ///< what it waits for, as seen at the last beat
@@ -63,7 +64,7 @@ class Row {
   void on_enter(std::function<void(const RowView&)> entered) { entered_ = std::move(entered); }
   void begin_step(std::int64_t step);
   void end_step(double seconds);
-  void begin(Collective collective, std::int64_t bytes);
+  void begin(spec::Collective collective, std::int64_t bytes);
   /// A collective between GPUs is enqueued. Returns its number since the start, which the GPU writes down
   /// once it reaches it.
   std::uint32_t give();

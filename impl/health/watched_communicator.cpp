@@ -10,13 +10,15 @@ class WatchedCommunicator final : public ObservedCommunicator {
   WatchedCommunicator(std::unique_ptr<Communicator> inner, Row& row, std::shared_ptr<StreamWord> gpu)
       : ObservedCommunicator(std::move(inner)), row_(row), gpu_(std::move(gpu)) {}
 
- protected:
-  Ticket around_begin(const Begun& begun, const std::function<Ticket()>& call) override {
-    if (gpu_ && begun.moved && begun.moved->is_cuda()) gpu_->write(row_.give());
-    row_.begin(begun.what, static_cast<std::int64_t>(begun.bytes));
+  Ticket begin(const Request& request) override {
+    const auto tensors = tensors_of(request);
+    if (gpu_ && !tensors.empty() && tensors.front().is_cuda()) gpu_->write(row_.give());
+    row_.begin(request.collective, bytes_of(request));
     const WaitingRow waiting(row_);  // an engine may wait for the others as soon as a collective begins
-    return call();
+    return ObservedCommunicator::begin(request);
   }
+
+ protected:
   void around_wait(std::optional<Ticket>, const std::function<void()>& call) override {
     const WaitingRow waiting(row_);
     call();

@@ -55,12 +55,6 @@ std::string name_of_kind(StepOp op, StepPass pass) {
 }
 }  // namespace
 
-const char* to_string(CollectiveOp op) {
-  constexpr const char* names[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                   "exchange",   "all_to_all",     "words"};
-  return names[static_cast<std::size_t>(op)];
-}
-
 OpScope::OpScope(StepOp op, StepPass pass) : range_([&] { return name_of_kind(op, pass); }) {
   if (op_clock) mark(kind_of(op, pass));
 }
@@ -68,11 +62,14 @@ OpScope::OpScope(StepOp op, StepPass pass) : range_([&] { return name_of_kind(op
 OpScope::OpScope(StepPass pass)
     : OpScope(op_clock || tracing::on ? gemm_under_way() : StepOp::other_gemm, pass) {}
 
-OpScope::OpScope(CollectiveOp op, CollectivePart part)
-    : range_([&] { return (part == CollectivePart::wait ? "wait for " : "") + std::string(to_string(op)); }) {
+OpScope::OpScope(spec::Collective collective, CollectivePart part)
+    : range_([&] {
+        return (part == CollectivePart::wait ? "wait for " : "") + std::string(to_string(collective));
+      }) {
   if (op_clock)
     mark(static_cast<int>(OpClock::first_collective +
-                          static_cast<std::size_t>(op) * static_cast<std::size_t>(CollectivePart::count) +
+                          static_cast<std::size_t>(collective) *
+                              static_cast<std::size_t>(CollectivePart::count) +
                           static_cast<std::size_t>(part)));
 }
 
@@ -151,7 +148,7 @@ OpTimes OpClock::times() {
   constexpr auto parts = static_cast<std::size_t>(CollectivePart::count);
   for (std::size_t kind = first_collective; kind < first_phase; ++kind)
     if (calls_[kind] > 0)
-      out.collectives.push_back({static_cast<CollectiveOp>((kind - first_collective) / parts),
+      out.collectives.push_back({static_cast<spec::Collective>((kind - first_collective) / parts),
                                  static_cast<CollectivePart>((kind - first_collective) % parts),
                                  static_cast<double>(calls_[kind]), seconds_[kind]});
   for (std::size_t phase = 0; phase < most_phases; ++phase) {

@@ -11,15 +11,13 @@
 #include <vector>
 
 #include "impl/metrics/ranges.hpp"
+#include "spec/parallel/collective.hpp"
 #include "spec/time/waterfall.hpp"
 
 namespace assay::impl::metrics {
 
-/// Collectives of impl/comm, and what a rank sends to the others as text.
-enum class CollectiveOp { all_reduce, reduce_scatter, all_gather, exchange, all_to_all, words, count };
-/// It begins, or the rank waits for it.
+/// A collective begins, or the rank waits for it.
 enum class CollectivePart { begin, wait, count };
-const char* to_string(CollectiveOp op);  ///< "reduce_scatter"
 
 /// Phases of a step are numbered by whoever splits it (impl/metrics/phases.hpp); at most so many.
 inline constexpr std::size_t most_phases = 8;
@@ -32,7 +30,7 @@ class OpScope {
   OpScope(spec::time::StepOp op, spec::time::StepPass pass);
   /// A GEMM; the FlopScope around it says which.
   explicit OpScope(spec::time::StepPass pass);
-  OpScope(CollectiveOp op, CollectivePart part);
+  OpScope(spec::Collective collective, CollectivePart part);
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
   ~OpScope();
@@ -53,7 +51,7 @@ bool ops_are_timed();
 
 /// Time of a collective in a step.
 struct CollectiveTime {
-  CollectiveOp op;
+  spec::Collective collective;
   CollectivePart part;
   double calls = 0, seconds = 0;
 };
@@ -88,8 +86,7 @@ class OpClock {
   // Ops by pass, then collectives by part, then the phases in which none of these runs.
   static constexpr std::size_t first_collective = spec::time::step_ops_count * spec::time::step_passes;
   static constexpr std::size_t first_phase =
-      first_collective +
-      static_cast<std::size_t>(CollectiveOp::count) * static_cast<std::size_t>(CollectivePart::count);
+      first_collective + spec::collectives * static_cast<std::size_t>(CollectivePart::count);
   static constexpr std::size_t kinds = first_phase + most_phases;
   static bool is_outside(int kind) { return static_cast<std::size_t>(kind) >= first_phase; }
 

@@ -126,7 +126,7 @@ void Profiling::add(const metrics::OpTimes& times) {
   for (const auto& op : times.parts) part(spec::time::name_of(op.op, op.pass), "op", op.calls, op.seconds);
   for (const auto& collective : times.collectives)
     part((collective.part == metrics::CollectivePart::wait ? "wait for " : "") +
-             std::string(metrics::to_string(collective.op)),
+             std::string(to_string(collective.collective)),
          "collective", collective.calls, collective.seconds);
   for (std::size_t phase = 0; phase < static_cast<std::size_t>(Phase::count); ++phase)
     if (const double seconds = times.between_by_phase[phase]; seconds > 0)

@@ -6,7 +6,7 @@
 //   spec::metrics::tokens_per_second, spec::metrics::achieved_flops, spec::metrics::utilisation
 //   spec::metrics::mfu, spec::metrics::hfu, spec::metrics::tokens_per_second_at
 //   spec::metrics::scaling_efficiency, spec::metrics::Budget, spec::metrics::budget
-//   spec::metrics::Collective, spec::metrics::algorithm_bandwidth, spec::metrics::bus_factor
+//   spec::Collective, spec::metrics::algorithm_bandwidth, spec::metrics::bus_factor
 //   spec::metrics::bus_bandwidth
 //
 // Units: seconds, [token/s] of all GPUs together, [FLOP/s] of one GPU's dense peak, [B/s]; MFU, HFU and

@@ -1,27 +1,12 @@
 #include "spec/metrics/bus_bandwidth.hpp"
 
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec::metrics {
-
-std::string_view to_string(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all_reduce";
-    case Collective::reduce_scatter:
-      return "reduce_scatter";
-    case Collective::all_gather:
-      return "all_gather";
-    case Collective::all_to_all:
-      return "all_to_all";
-  }
-  throw std::invalid_argument("not a collective");
-}
 
 double algorithm_bandwidth(const Count& bytes, double seconds) {
   // bus_bandwidth_c2
@@ -35,8 +20,7 @@ double bus_factor(Collective collective, std::int64_t ranks) {
   // bus_bandwidth_c1
   require(ranks >= 2, "bus_bandwidth_c1",
           [&] { return std::to_string(ranks) + " ranks: a collective is between two at least"; });
-  const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  return collective == Collective::all_reduce ? 2 * fraction : fraction;
+  return facts_of(collective).ring * (static_cast<double>(ranks - 1) / static_cast<double>(ranks));
 }
 
 double bus_bandwidth(Collective collective, const Count& bytes, double seconds, std::int64_t ranks) {

@@ -15,8 +15,9 @@ constexpr std::int64_t losses_of_tokens = 2;  // cross-entropy and z-loss
 }  // namespace
 
 Volume operator+(const Volume& a, const Volume& b) {
-  return {a.all_reduce + b.all_reduce, a.reduce_scatter + b.reduce_scatter, a.all_gather + b.all_gather,
-          a.all_to_all + b.all_to_all};
+  Volume sum = a;
+  for (std::size_t i = 0; i < collectives; ++i) sum.bytes[i] += b.bytes[i];
+  return sum;
 }
 
 std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumulation,
@@ -59,56 +60,58 @@ StepVolume step_volume(const Layout& layout, const Partition& partition, const S
   });
   const auto gathers =
       block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
+  using enum Collective;
   StepVolume volume;
   if (layout.ranks > 1)
-    volume.world.all_reduce = Count(reduced_losses(partition.inventory) + traffic.sources) * fp64_bytes;
+    volume.world[all_reduce] = Count(reduced_losses(partition.inventory) + traffic.sources) * fp64_bytes;
   if (layout.ranks > 1 && traffic.balance_of_batch)
-    volume.world.all_reduce += traffic.accumulation * Count(shared_loads(partition.inventory)) * fp64_bytes;
+    volume.world[all_reduce] += traffic.accumulation * Count(shared_loads(partition.inventory)) * fp64_bytes;
   const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
-  if (layout.replicas() > 1) volume.replica.all_reduce = gradients.divided_exactly_by(layout.shard_ranks);
+  if (layout.replicas() > 1) volume.replica[all_reduce] = gradients.divided_exactly_by(layout.shard_ranks);
   if (!layout.shards_state()) return volume;
-  volume.shard.all_reduce = Count(norms) * fp64_bytes;
+  volume.shard[all_reduce] = Count(norms) * fp64_bytes;
   const bool gains_apart = traffic.weight_bytes < fp32_bytes;
-  if (gains_apart) volume.shard.all_reduce += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
-  volume.shard.reduce_scatter = layout.shards_weights() ? traffic.accumulation * gradients : gradients;
+  if (gains_apart) volume.shard[all_reduce] += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
+  volume.shard[reduce_scatter] = layout.shards_weights() ? traffic.accumulation * gradients : gradients;
   if (!layout.shards_weights()) {
-    volume.shard.all_gather = Count(partition.inventory.flat_size) * traffic.weight_bytes;
+    volume.shard[all_gather] = Count(partition.inventory.flat_size) * traffic.weight_bytes;
     return volume;
   }
   const GatheredCodes codes = gathered_codes(partition.inventory, traffic.linear, gains_apart);
-  volume.shard.all_reduce +=
+  volume.shard[all_reduce] +=
       Count(codes.linears) * fp32_bytes + Count(codes.vectors.flat_size) * traffic.weight_bytes;
   for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    volume.shard.all_gather += Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) *
-                               (codes.of(b) ? code_bytes : traffic.weight_bytes);
+    volume.shard[all_gather] += Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) *
+                                (codes.of(b) ? code_bytes : traffic.weight_bytes);
   return volume;
 }
 
 Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
                      std::int64_t shard_rank, const TensorTraffic& traffic) {
+  using enum Collective;
   Volume volume;
   if (rank.ranks == 1) return volume;
   // An attention and an MLP a layer; experts read and write a rank's own rows.
   const std::int64_t L = model.layers, mlps = L - model.sparse_layers(),
                      again = traffic.recompute == Recompute::block ? 1 : 0;
   const Count stream = Count(traffic.accumulation) * traffic.tokens * model.width * traffic.activation_bytes;
-  volume.all_gather = ((3 + again) * (L + mlps) + 2) * stream;
-  volume.reduce_scatter = ((2 + again) * L + 2 * mlps + 2) * stream;
-  volume.all_reduce = 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
+  volume[all_gather] = ((3 + again) * (L + mlps) + 2) * stream;
+  volume[reduce_scatter] = ((2 + again) * L + 2 * mlps + 2) * stream;
+  volume[all_reduce] = 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
   // What routers count of a rank's own rows.
   const Inventory own = tensor_inventory(model, rank.ranks);
-  volume.all_reduce += Count(reduced_losses(own) - losses_of_tokens) * fp64_bytes;
+  volume[all_reduce] += Count(reduced_losses(own) - losses_of_tokens) * fp64_bytes;
   if (traffic.balance_of_batch)
-    volume.all_reduce += traffic.accumulation * Count(shared_loads(own)) * fp64_bytes;
+    volume[all_reduce] += traffic.accumulation * Count(shared_loads(own)) * fp64_bytes;
   // Behind the last backward, summed in the order of the ranks from what all of them gave: each block's
   // shared gradients with an entry that pads them, and the sum of squares.
   const SharedEntries shared = shared_entries(placements(model, rank), partition, shard_rank, rank.ranks);
   const std::int64_t holders = kv_holders(model, rank.ranks);
-  volume.all_gather += Count(norms) * rank.ranks * fp64_bytes;
+  volume[all_gather] += Count(norms) * rank.ranks * fp64_bytes;
   for (std::size_t block = 0; block < shared.of_all.size(); ++block) {
-    volume.all_gather += Count(shared.of_all[block] + 1) * rank.ranks * traffic.gradient_bytes;
+    volume[all_gather] += Count(shared.of_all[block] + 1) * rank.ranks * traffic.gradient_bytes;
     if (holders > 1 && holders < rank.ranks)
-      volume.all_gather += Count(shared.of_some[block] + 1) * holders * traffic.gradient_bytes;
+      volume[all_gather] += Count(shared.of_some[block] + 1) * holders * traffic.gradient_bytes;
   }
   return volume;
 }
@@ -133,30 +136,32 @@ Count most_visits(const ModelSpec& model, std::int64_t ranks, std::int64_t token
 }
 
 Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic) {
+  using enum Collective;
   Volume volume;
   if (ranks == 1) return volume;
   const bool none = traffic.recompute == Recompute::none, block = traffic.recompute == Recompute::block;
   const std::int64_t routings = block ? 2 : 1;
   const Count rows = traffic.visits * model.width * traffic.activation_bytes,
               choices = traffic.visits * model.experts->active;
-  volume.all_to_all =
+  volume[all_to_all] =
       (4 + (none ? 0 : 1) + (block ? 1 : 0)) * rows +
       choices * (routings * (count_bytes + traffic.statistic_bytes) + traffic.statistic_bytes) +
       routings * Count(traffic.accumulation) * sparse_layers(model) * ranks * 2 * count_bytes;
-  volume.all_gather = Count(norms) * ranks * fp64_bytes;
+  volume[all_gather] = Count(norms) * ranks * fp64_bytes;
   // The amax of what each grouped GEMM casts: rows, and the weight there or, of both weights, once a step.
   const bool once = traffic.linear.weights == QuantiseWeights::step;
   const std::int64_t casts = traffic.accumulation * (block ? 5 : 4) * (once ? 1 : 2) + (once ? 2 : 0);
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     if (model.sparse(layer) && traffic.linear.of_experts(layer + 1, model.layers) != quantise::Recipe::none)
-      volume.all_reduce += Count(casts) * fp32_bytes;
+      volume[all_reduce] += Count(casts) * fp32_bytes;
   return volume;
 }
 
 double sent_bytes(const Volume& volume, std::int64_t ranks) {
-  const double fraction = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
-  return fraction * (2 * volume.all_reduce.to_double() + volume.reduce_scatter.to_double() +
-                     volume.all_gather.to_double() + volume.all_to_all.to_double());
+  double in_rings = 0;
+  for (const CollectiveFacts& each : collective_table)
+    in_rings += each.ring * volume[each.collective].to_double();
+  return static_cast<double>(ranks - 1) / static_cast<double>(ranks) * in_rings;
 }
 
 }  // namespace assay::spec

@@ -1,23 +1,26 @@
 #pragma once
 // Bytes that an optimizer step hands to collectives, by layout. Formulas and example:
 // spec/parallel/volume.md.
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "spec/count.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
+#include "spec/parallel/collective.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/parallel/partition.hpp"
 #include "spec/parallel/placement.hpp"
 
 namespace assay::spec {
 
-/// Bytes of the whole tensors of all collectives of a kind: of the sum, of the scattered and of the gathered
-/// tensor. The same on every rank of the group. [B]
+/// Bytes of all collectives of a kind, counted as its row of collective_table says. The same on every rank of
+/// the group; of an all-to-all a mean over its ranks. [B]
 struct Volume {
-  Count all_reduce{}, reduce_scatter{}, all_gather{};
-  Count all_to_all{};  ///< that a rank sends, itself included: a mean over the ranks of the group
+  std::array<Count, collectives> bytes{};
+  Count& operator[](Collective collective) { return bytes[static_cast<std::size_t>(collective)]; }
+  const Count& operator[](Collective collective) const { return bytes[static_cast<std::size_t>(collective)]; }
   bool operator==(const Volume&) const = default;
 };
 Volume operator+(const Volume& a, const Volume& b);
@@ -98,9 +101,8 @@ Count most_visits(const ModelSpec& model, std::int64_t ranks, std::int64_t token
 /// Of one step, over the `ranks` of an expert group. Nothing with one rank.
 Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic);
 
-/// Bytes that every one of `ranks` sends, at least and in a ring: (n-1)/n of what is scattered, gathered or,
-/// with even routing, goes from all to all, twice that of an all-reduce. [B] Source: Patarasuk and Yuan 2009,
-/// "Bandwidth optimal all-reduce algorithms", section 3.
+/// Bytes that every one of `ranks` sends, at least and in a ring: those of each row times its factor, with
+/// even routing. [B] Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms", section 3.
 double sent_bytes(const Volume& volume, std::int64_t ranks);
 
 }  // namespace assay::spec

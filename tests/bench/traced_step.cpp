@@ -136,11 +136,12 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
       layout.shards_weights() && !spec::gathered_codes(partition.inventory, linear, rounded).blocks.empty();
   const std::int64_t block = bench::largest_decoder_block(partition);
   const auto bytes = [&](std::int64_t element) { return static_cast<double>(block * element); };
-  print_collective(kernels, collectives::Collective::all_gather, "AllGather", volume.shard.all_gather,
-                   bytes(codes ? 1 : weight), layout.shard_ranks);
-  print_collective(kernels, collectives::Collective::reduce_scatter, "ReduceScatter",
-                   volume.shard.reduce_scatter, bytes(gradient), layout.shard_ranks);
-  print_collective(kernels, collectives::Collective::all_reduce, "AllReduce", volume.replica.all_reduce,
+  print_collective(kernels, spec::Collective::all_gather, "AllGather",
+                   volume.shard[spec::Collective::all_gather], bytes(codes ? 1 : weight), layout.shard_ranks);
+  print_collective(kernels, spec::Collective::reduce_scatter, "ReduceScatter",
+                   volume.shard[spec::Collective::reduce_scatter], bytes(gradient), layout.shard_ranks);
+  print_collective(kernels, spec::Collective::all_reduce, "AllReduce",
+                   volume.replica[spec::Collective::all_reduce],
                    bytes(gradient) / static_cast<double>(layout.shard_ranks), layout.replicas());
 }
 

@@ -15,6 +15,7 @@
 #include "spec/ops/attention.hpp"
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rope.hpp"
+#include "spec/parallel/collective.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 #include "spec/step/model.hpp"
 
@@ -133,13 +134,11 @@ struct OpMemory {
   std::int64_t times = 1;  ///< chunks of the head that it stands for
 };
 
-enum class Collective { all_gather, reduce_scatter, all_reduce, all_to_all };
-
 /// One collective over the tensor ranks or the expert ranks, or several of the same size.
 struct CollectiveRecord {
   time::StepOp op;  ///< that it serves
   Collective kind = Collective::all_gather;
-  Count bytes;                         ///< of the whole tensor; of an all-to-all, what a rank sends [B]
+  Count bytes;                         ///< as collective_table counts them [B]
   double calls = 0;                    ///< in a step
   std::size_t begun = 0, awaited = 0;  ///< the ops from begun to awaited, in Trace::ops, run meanwhile
 };

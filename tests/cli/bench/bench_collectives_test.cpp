@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace impl::bench;
 using impl::cli::BenchPlan;
-using spec::metrics::Collective;
+using spec::Collective;
 using tests::expect_word;
 
 TEST(BenchCollectivesCli, RanksAreOneNumberFromTwoAndOfCeilingsAlone) {
@@ -155,8 +155,8 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
   // A step of zero1 scatters and gathers all parameters once: the sizes are those of its volume.
   const auto zero1 = spec::layout_of(spec::DataParallel::zero1, 2);
   const auto volume = spec::step_volume(zero1, partition, {.gradient_bytes = 4, .weight_bytes = 2}).shard;
-  EXPECT_EQ(volume.reduce_scatter, Count(elements.at("all parameters") * 4));
-  EXPECT_EQ(volume.all_gather, Count(elements.at("all parameters") * 2));
+  EXPECT_EQ(volume[Collective::reduce_scatter], Count(elements.at("all parameters") * 4));
+  EXPECT_EQ(volume[Collective::all_gather], Count(elements.at("all parameters") * 2));
 }
 
 TEST_F(CollectivesProgram, OneRankPrintsForAll) {

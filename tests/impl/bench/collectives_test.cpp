@@ -19,7 +19,7 @@
 namespace assay::impl::bench::collectives_bench_test {
 namespace {
 
-using spec::metrics::Collective;
+using spec::Collective;
 
 RC_GTEST_PROP(BenchCollectivesImplProperty, SizesAreThoseOfThePartitionWithinTheMemory, ()) {
   const spec::ModelSpec model = tests::tiny_model(*rc::gen::inRange<std::uint64_t>(0, 1u << 30));
@@ -83,7 +83,7 @@ TEST(BenchCollectivesImpl, CallsAreAtLeastTheRepeatsAndLastTheSeconds) {
 }
 
 TEST(BenchCollectivesImpl, EachCallIsTheCollectiveOfItsName) {
-  for (const Collective collective : spec::metrics::collectives)
+  for (const Collective collective : spec::ring_collectives)
     tests::on_thread_ranks(3, [&](Communicator& world) {
       const c10::InferenceMode no_autograd;
       const at::Tensor whole = at::full({6}, world.rank() + 1, at::kFloat);

@@ -124,21 +124,20 @@ inline at::Tensor message(int from, int to, int number, std::int64_t n, at::Scal
 /// Every rank sends two messages to every rank, itself included, in one call: of other sizes, some empty.
 /// Then large ones in both directions at once, and one that is passed on from rank to rank.
 inline void expect_messages(impl::Communicator& c, at::Device device) {
-  using Way = impl::Message::Way;
   const int ranks = c.size(), rank = c.rank();
   for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16, at::kLong, at::kByte}) {
     const auto length = [](int from, int to) { return std::int64_t{3} * ((from + 2 * to) % 4); };
-    std::vector<impl::Message> messages;
+    impl::Messages messages;
     std::vector<at::Tensor> wanted;
     for (int peer = 0; peer < ranks; ++peer)
       for (int number = 0; number < 2; ++number) {
-        messages.push_back({Way::send, message(rank, peer, number, length(rank, peer), type, device), peer});
+        messages.sends.push_back({message(rank, peer, number, length(rank, peer), type, device), peer});
         wanted.push_back(message(peer, rank, number, length(peer, rank), type, device));
-        messages.push_back({Way::receive, at::zeros_like(wanted.back()), peer});
+        messages.receives.push_back({at::zeros_like(wanted.back()), peer});
       }
     c.wait(c.begin_exchange(messages));
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      EXPECT_TRUE(at::equal(messages[2 * i + 1].tensor, wanted[i]))
+      EXPECT_TRUE(at::equal(messages.receives[i].tensor, wanted[i]))
           << at::toString(type) << " message " << i % 2 << " from " << i / 2 << " to " << rank;
   }
   EXPECT_NO_THROW(c.wait(c.begin_exchange({})));
@@ -147,10 +146,8 @@ inline void expect_messages(impl::Communicator& c, at::Device device) {
   const int next = (rank + 1) % ranks, last = (rank + ranks - 1) % ranks;
   const at::Tensor here = at::full({1 << 21}, rank, at::TensorOptions(at::kFloat).device(device)),
                    from_last = at::empty_like(here), from_next = at::empty_like(here);
-  c.wait(c.begin_exchange({{Way::send, here, next},
-                           {Way::send, here, last},
-                           {Way::receive, from_last, last},
-                           {Way::receive, from_next, next}}));
+  c.wait(c.begin_exchange(
+      {.sends = {{here, next}, {here, last}}, .receives = {{from_last, last}, {from_next, next}}}));
   EXPECT_TRUE(at::equal(from_last, at::full_like(here, last)));
   EXPECT_TRUE(at::equal(from_next, at::full_like(here, next)));
 
@@ -197,7 +194,7 @@ inline void expect_all_kinds_in_flight(impl::Communicator& c, at::Device device)
                    after = at::full({300}, 1, options);
   c.begin_all_reduce_sum(sum);
   c.begin_all_reduce_max(largest);
-  c.begin_exchange({{impl::Message::Way::send, sent, next}, {impl::Message::Way::receive, received, last}});
+  c.begin_exchange({.sends = {{sent, next}}, .receives = {{received, last}}});
   c.wait(c.begin_all_reduce_sum(after));
   EXPECT_TRUE(at::equal(sum, at::full_like(sum, ranks * (ranks + 1) / 2)));
   EXPECT_TRUE(at::equal(largest, at::full_like(sum, ranks - 1)));

@@ -96,12 +96,12 @@ TEST(CollectivesImpl, AWatchNotesMessages) {
   Row row;
   const auto watched = make_watched_communicator(make_self_communicator(), row);
   const at::Tensor rows = at::ones({4, 2}, at::kDouble), room = at::zeros_like(rows);
-  watched->begin_exchange({{Message::Way::send, rows, 0}, {Message::Way::receive, room, 0}});
-  EXPECT_EQ(row.view().collective, Collective::exchange);
+  watched->begin_exchange({.sends = {{rows, 0}}, .receives = {{room, 0}}});
+  EXPECT_EQ(row.view().collective, spec::Collective::exchange);
   EXPECT_EQ(row.view().bytes, 128);
   watched->begin_all_to_all(rows, {4}, room, {4});
-  EXPECT_EQ(row.view().collective, Collective::all_to_all);
-  EXPECT_EQ(to_string(row.view().collective), "all-to-all");
+  EXPECT_EQ(row.view().collective, spec::Collective::all_to_all);
+  EXPECT_EQ(row.view().bytes, 64) << "what it sends, as in a step's volume";
 }
 
 /// An engine that has its own way to bring a tensor to the host.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <stdexcept>
+#include <tuple>
 
 #include "impl/comm/communicator.hpp"
 
@@ -19,34 +20,38 @@ class SoloCommunicator : public impl::Communicator {
   std::string engine() const override { return "solo"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  Ticket begin_all_reduce_sum(const at::Tensor&) override { return ++last_; }
-  Ticket begin_all_reduce_max(const at::Tensor&) override { return ++last_; }
-  Ticket begin_exchange(const std::vector<impl::Message>&) override {
-    throw std::logic_error("a rank alone has nobody to send to");
-  }
-  /// As many rows for each rank as from it.
-  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>&, const at::Tensor& receive,
-                          const std::vector<std::int64_t>&) override {
-    receive.copy_(send);
-    return ++last_;
-  }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
-    if (!impl::check_parts(whole, shard, rank_, size_))
-      shard.copy_(whole.narrow(0, rank_ * shard.numel(), shard.numel()));
-    return ++last_;
-  }
-  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
-    const bool within = impl::check_parts(whole, shard, rank_, size_);
-    for (int rank = 0; rank < size_; ++rank)
-      if (!within || rank != rank_) whole.narrow(0, rank * shard.numel(), shard.numel()).copy_(shard);
+  Ticket begin(const impl::Request& request) override {
+    using spec::Collective;
+    impl::check(request, rank_, size_);
+    const at::Tensor &in = request.input, &out = request.output;
+    switch (request.collective) {
+      case Collective::all_reduce:
+      case Collective::barrier:
+        break;
+      case Collective::reduce_scatter:
+        if (const at::Tensor part = in.narrow(0, rank_ * out.numel(), out.numel());
+            part.const_data_ptr() != out.const_data_ptr())
+          out.copy_(part);
+        break;
+      case Collective::all_gather:
+        for (int rank = 0; rank < size_; ++rank)
+          if (const at::Tensor part = out.narrow(0, rank * in.numel(), in.numel());
+              part.const_data_ptr() != in.const_data_ptr())
+            part.copy_(in);
+        break;
+      case Collective::all_to_all:  // as many rows for each rank as from it
+        out.copy_(in);
+        break;
+      case Collective::texts:
+        request.all_texts->assign(static_cast<std::size_t>(size_), request.text);
+        break;
+      default:
+        throw std::logic_error("a rank alone has nobody to send to");
+    }
     return ++last_;
   }
   void wait(Ticket) override {}
   void wait_all() override {}
-  std::vector<std::string> all_gather(const std::string& text) override {
-    return std::vector<std::string>(static_cast<std::size_t>(size_), text);
-  }
-  void barrier() override {}
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
     return std::make_unique<SoloCommunicator>(static_cast<int>(ranks.size()),
@@ -64,8 +69,10 @@ class SoloCommunicator : public impl::Communicator {
 class MirrorCommunicator : public SoloCommunicator {
  public:
   using SoloCommunicator::SoloCommunicator;
-  Ticket begin_all_to_all(const at::Tensor& send, const std::vector<std::int64_t>& sent,
-                          const at::Tensor& receive, const std::vector<std::int64_t>& received) override {
+  Ticket begin(const impl::Request& request) override {
+    if (request.collective != spec::Collective::all_to_all) return SoloCommunicator::begin(request);
+    const auto& [send, receive, sent, received] =
+        std::tie(request.input, request.output, request.sent, request.received);
     const auto here = static_cast<std::size_t>(rank());
     const at::Tensor own =
         send.narrow(0, std::accumulate(sent.begin(), sent.begin() + rank(), std::int64_t{0}), sent[here]);
@@ -77,7 +84,7 @@ class MirrorCommunicator : public SoloCommunicator {
       else
         from.zero_();
     }
-    return SoloCommunicator::begin_all_reduce_sum({});
+    return SoloCommunicator::begin({.collective = spec::Collective::barrier});
   }
   std::unique_ptr<impl::Communicator> group(const std::vector<std::int64_t>& ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank());

@@ -121,52 +121,42 @@ class ThreadCommunicator final : public impl::Communicator {
   int rank() const override { return rank_; }
   int size() const override { return meeting_->size(); }
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    return begin(tensor.clone(), tensor, [tensor](const std::vector<at::Tensor>& all) {
-      at::Tensor sum = all[0].clone();
-      for (std::size_t r = 1; r < all.size(); ++r) sum.add_(all[r]);
-      at::Tensor(tensor).copy_(sum);
-    });
-  }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) override {
-    impl::check_parts(whole, shard, rank_, size());
-    return begin(whole.clone(), whole, [shard, rank = rank_](const std::vector<at::Tensor>& all) {
-      const auto part = [&](const at::Tensor& each) {
-        return each.narrow(0, rank * shard.numel(), shard.numel());
-      };
-      at::Tensor sum = part(all[0]).clone();
-      for (std::size_t r = 1; r < all.size(); ++r) sum.add_(part(all[r]));
-      at::Tensor(shard).copy_(sum);
-    });
-  }
-  Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) override {
-    impl::check_parts(whole, shard, rank_, size());
-    return begin(shard.clone(), whole,
-                 [whole](const std::vector<at::Tensor>& all) { at::Tensor(whole).copy_(at::cat(all)); });
-  }
-  Ticket begin_all_reduce_max(const at::Tensor& tensor) override {
-    return begin(tensor.clone(), tensor, [tensor](const std::vector<at::Tensor>& all) {
-      at::Tensor largest = all[0];
-      for (std::size_t r = 1; r < all.size(); ++r) largest = at::maximum(largest, all[r]);
-      at::Tensor(tensor).copy_(largest);
-    });
-  }
-  /// Rounds are of all ranks, messages of two: their number is no round's.
-  Ticket begin_exchange(const std::vector<impl::Message>& messages) override {
-    std::vector<impl::Message> received;
-    for (const impl::Message& message : impl::check_messages(messages, size())) {
-      if (message.way == impl::Message::Way::send) {
-        meeting_->send(rank_, message.peer, message.tensor.clone());
-      } else {
-        spoil(message.tensor);
-        received.push_back(message);
-      }
+  Ticket begin(const impl::Request& request) override {
+    using spec::Collective;
+    impl::check(request, rank_, size());
+    const at::Tensor &in = request.input, &out = request.output;
+    switch (request.collective) {
+      case Collective::all_reduce:
+        return give(in, in, [out, largest = request.reduction == impl::Reduction::max](const Tensors& all) {
+          at::Tensor result = all[0].clone();
+          for (std::size_t r = 1; r < all.size(); ++r)
+            result = largest ? at::maximum(result, all[r]) : result.add_(all[r]);
+          out.copy_(result);
+        });
+      case Collective::reduce_scatter:
+        return give(in, in, [out, rank = rank_](const Tensors& all) {
+          const auto part = [&](const at::Tensor& each) {
+            return each.narrow(0, rank * out.numel(), out.numel());
+          };
+          at::Tensor sum = part(all[0]).clone();
+          for (std::size_t r = 1; r < all.size(); ++r) sum.add_(part(all[r]));
+          out.copy_(sum);
+        });
+      case Collective::all_gather:
+        return give(in, out, [out](const Tensors& all) { out.copy_(at::cat(all)); });
+      case Collective::all_to_all:
+      case Collective::exchange:
+      case Collective::send:
+      case Collective::receive:
+        return exchange(impl::messages_of(request));
+      case Collective::texts:
+        *request.all_texts = texts_of_all(request.text);
+        return last_;
+      case Collective::barrier:
+        texts_of_all("");
+        return last_;
     }
-    pending_.push_back({++last_, [this, received] {
-                          for (const impl::Message& message : received)
-                            message.tensor.view(-1).copy_(meeting_->receive(message.peer, rank_).view(-1));
-                        }});
-    return last_;
+    throw std::logic_error("no such collective");
   }
   void wait(Ticket ticket) override {
     while (!pending_.empty() && pending_.front().ticket <= ticket) {
@@ -177,11 +167,6 @@ class ThreadCommunicator final : public impl::Communicator {
   }
   void wait_all() override { wait(last_); }
 
-  std::vector<std::string> all_gather(const std::string& text) override {
-    meeting_->give(++round_, rank_, {}, text);
-    return meeting_->take(round_).second;
-  }
-  void barrier() override { all_gather(""); }
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
     return std::make_unique<ThreadCommunicator>(meeting_->group(groups_++, ranks),
@@ -201,14 +186,30 @@ class ThreadCommunicator final : public impl::Communicator {
     if (at::isFloatingType(in_flight.scalar_type()))
       at::Tensor(in_flight).fill_(std::numeric_limits<double>::quiet_NaN());
   }
-  Ticket begin(const at::Tensor& given, const at::Tensor& in_flight,
-               std::function<void(const std::vector<at::Tensor>&)> finish) {
+  using Tensors = std::vector<at::Tensor>;
+  Ticket give(const at::Tensor& given, const at::Tensor& in_flight,
+              std::function<void(const Tensors&)> finish) {
+    const at::Tensor copy = given.clone();
     spoil(in_flight);
-    meeting_->give(++round_, rank_, given, {});
+    meeting_->give(++round_, rank_, copy, {});
     pending_.push_back({++last_, [this, round = round_, finish = std::move(finish)] {
                           finish(meeting_->take(round).first);
                         }});
     return last_;
+  }
+  /// Rounds are of all ranks, messages of two: their number is no round's.
+  Ticket exchange(const impl::Messages& messages) {
+    for (const auto& [tensor, peer] : messages.sends) meeting_->send(rank_, peer, tensor.clone());
+    for (const auto& [tensor, peer] : messages.receives) spoil(tensor);
+    pending_.push_back({++last_, [this, receives = messages.receives] {
+                          for (const auto& [tensor, peer] : receives)
+                            tensor.view(-1).copy_(meeting_->receive(peer, rank_).view(-1));
+                        }});
+    return last_;
+  }
+  std::vector<std::string> texts_of_all(const std::string& text) {
+    meeting_->give(++round_, rank_, {}, text);
+    return meeting_->take(round_).second;
   }
 
   std::shared_ptr<Meeting> meeting_;

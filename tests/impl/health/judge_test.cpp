@@ -270,7 +270,7 @@ TEST(JudgeImpl, WhereAllWaitAtOneCollectiveNobodyIsBlamed) {
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
     row.waits = true, row.doing = Doing::reduce;
-    row.collectives = 340, row.collective = Collective::reduce_scatter, row.bytes = 4096;
+    row.collectives = 340, row.collective = spec::Collective::reduce_scatter, row.bytes = 4096;
   }
   const auto finding = ranks.within(60);
   ASSERT_TRUE(finding);
@@ -290,7 +290,7 @@ TEST(JudgeImpl, WhereSeveralAreBehindNoneOfThemIsBlamed) {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
-    row.waits = true, row.collective = Collective::all_gather, row.bytes = 64;
+    row.waits = true, row.collective = spec::Collective::all_gather, row.bytes = 64;
     row.collectives = row.of_step = r == 1 || r == 3 ? 11 : 12;
   }
   const auto finding = ranks.within(60);
@@ -308,7 +308,7 @@ Ranks ranks_whose_gpus_stand_still() {
   Ranks ranks(4);
   for (std::size_t r = 0; r < 4; ++r) {
     RowView& row = ranks[r].row;
-    row.waits = true, row.collectives = 340, row.of_step = 20, row.collective = Collective::all_reduce,
+    row.waits = true, row.collectives = 340, row.of_step = 20, row.collective = spec::Collective::all_reduce,
     row.bytes = 64;
     row.given = 12, row.reached = 11;
   }
@@ -372,7 +372,7 @@ TEST(JudgeImpl, WhatAStepBeginsIsComparedAndNoSaves) {
     for (std::size_t r = 0; r < 4; ++r) {
       const bool saves = r < 2;
       const auto collectives = [&](int count) {
-        for (int i = 0; i < count; ++i) rows[r].begin(Collective::all_gather, 64), rows[r].give();
+        for (int i = 0; i < count; ++i) rows[r].begin(spec::Collective::all_gather, 64), rows[r].give();
       };
       rows[r].begin_step(7), collectives(12), rows[r].end_step(1), rows[r].end_step(1);
       rows[r].enter(Doing::checkpoint), collectives(saves ? 30 : 0);
@@ -432,7 +432,7 @@ TEST(JudgeImpl, TheLineOfAStandstillStaysShort) {
 
 TEST(JudgeImpl, TheLineSaysWhereTheRankWas) {
   RowView row;
-  row.step = 12, row.doing = Doing::backward, row.collective = Collective::all_reduce;
+  row.step = 12, row.doing = Doing::backward, row.collective = spec::Collective::all_reduce;
   row.collectives = 340, row.bytes = 4096;
   std::strcpy(row.gpu, "GPU-1");
   RankTable table(6);

@@ -274,7 +274,7 @@ TEST(WatchedCommunicatorImpl, NotesWhatTheRankIsAt) {
     watched->all_reduce_sum(tensor);
     const RowView view = row.view();
     EXPECT_EQ(view.collectives, 1);
-    EXPECT_EQ(view.collective, Collective::all_reduce);
+    EXPECT_EQ(view.collective, spec::Collective::all_reduce);
     EXPECT_EQ(view.bytes, 40);
     EXPECT_FALSE(view.waits);
     watched->group({0})->barrier();

@@ -378,9 +378,10 @@ inline Count sum_over(impl::Communicator& group, const Count& bytes) {
 }
 
 inline std::string by_collective(const spec::Volume& volume) {
-  return "all-reduced " + volume.all_reduce.to_string() + ", scattered " + volume.reduce_scatter.to_string() +
-         ", gathered " + volume.all_gather.to_string() + ", sent from all to all " +
-         volume.all_to_all.to_string();
+  std::string text;
+  for (const spec::CollectiveFacts& each : spec::collective_table)
+    text += std::string(each.words) + " " + volume[each.collective].to_string() + " ";
+  return text;
 }
 
 /// Of the most visited expert of any layer over the mean.
@@ -464,8 +465,10 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
     spec::Volume formula = formula_of(c, layout, runner, visits);
     // A rank sends its own tokens, and sends back those of others: a group's ranks together as the formula.
-    formula.all_to_all = sum_over(runner.groups().expert(), formula.all_to_all);
-    volume.all_to_all = sum_over(runner.groups().expert(), volume.all_to_all);
+    for (spec::Volume* each : {&formula, &volume}) {
+      Count& sent = (*each)[spec::Collective::all_to_all];
+      sent = sum_over(runner.groups().expert(), sent);
+    }
     // Weights are gathered as often as their block is asked for anew: other orders ask otherwise.
     if (c.order.empty() && volume != formula && found.empty())
       found = where + "bytes " + by_collective(volume) + "; the formula has " + by_collective(formula);

@@ -66,24 +66,22 @@ class OnceWrong : public tests::ForwardingCommunicator {
  public:
   OnceWrong(Communicator& inner, bool& spoils) : ForwardingCommunicator(inner), spoils_(spoils) {}
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    return ForwardingCommunicator::begin_all_reduce_sum(spoilt(tensor));
-  }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    return ForwardingCommunicator::begin_reduce_scatter_sum(spoilt(whole), share);
+  Ticket begin(const Request& request) override {
+    if (spec::facts_of(request.collective).reduces && request.reduction == Reduction::sum)
+      spoil(request.input);
+    return ForwardingCommunicator::begin(request);
   }
   std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks) override {
     return std::make_unique<tests::Owning<OnceWrong, bool>>(inner().group(ranks), spoils_);
   }
 
  private:
-  const at::Tensor& spoilt(const at::Tensor& tensor) {
+  void spoil(const at::Tensor& tensor) {
     constexpr std::int64_t beyond_losses = 2;
     if (spoils_ && tensor.numel() > beyond_losses) {
       at::Tensor(tensor).fill_(std::numeric_limits<double>::quiet_NaN());
       spoils_ = false;
     }
-    return tensor;
   }
   bool& spoils_;
 };

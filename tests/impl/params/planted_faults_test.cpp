@@ -12,8 +12,8 @@
 namespace assay::impl::planted_faults_test {
 namespace {
 
+using spec::Collective;
 using spec::DataParallel;
-using tests::Dropped;
 using tests::LayoutCase;
 
 const spec::Layout replicate = spec::layout_of(DataParallel::replicate, 3),
@@ -96,10 +96,10 @@ TEST(PlantedFaultsImpl, ARankWithOtherDataIsCaught) {
 
 TEST(PlantedFaultsImpl, ASkippedReductionIsCaught) {
   for (const auto& [layout, kind] :
-       {std::pair{replicate, Dropped::all_reduce}, std::pair{zero1, Dropped::reduce_scatter},
-        std::pair{shard, Dropped::reduce_scatter}, std::pair{hybrid, Dropped::reduce_scatter},
-        std::pair{hybrid, Dropped::all_reduce}}) {
-    const auto all = found(layout, {.kind = kind, .number = 1, .least = 3, .seen = 0});
+       {std::pair{replicate, Collective::all_reduce}, std::pair{zero1, Collective::reduce_scatter},
+        std::pair{shard, Collective::reduce_scatter}, std::pair{hybrid, Collective::reduce_scatter},
+        std::pair{hybrid, Collective::all_reduce}}) {
+    const auto all = found(layout, {.kind = kind, .number = 1, .least = 3});
     EXPECT_TRUE(std::any_of(all.begin(), all.end(),
                             [](const std::string& text) { return text.find("step 0: ") == 0; }))
         << spec::to_string(layout.data) << ": " << some(all);
@@ -109,7 +109,7 @@ TEST(PlantedFaultsImpl, ASkippedReductionIsCaught) {
 TEST(PlantedFaultsImpl, AStaleParameterIsCaught) {
   for (const spec::Layout& layout : {zero1, shard, hybrid}) {
     // The second block's gather keeps what was there before.
-    const auto all = found(layout, {.kind = Dropped::all_gather, .number = 1, .least = 3, .seen = 0});
+    const auto all = found(layout, {.kind = Collective::all_gather, .number = 1, .least = 3});
     EXPECT_FALSE(nothing(all)) << spec::to_string(layout.data);
   }
 }
@@ -119,7 +119,9 @@ TEST(PlantedFaultsImpl, AnAmaxOfOneRankAloneIsCaught) {
   for (const spec::Layout& layout : {shard, hybrid}) {
     EXPECT_TRUE(nothing(found(layout, {}, {}, in_fp8))) << some(found(layout, {}, {}, in_fp8));
     for (const int update : {0, 1}) {
-      const auto all = found(layout, {.kind = Dropped::all_reduce_max, .number = update}, {}, in_fp8);
+      const auto all =
+          found(layout, {.kind = Collective::all_reduce, .reduction = Reduction::max, .number = update}, {},
+                in_fp8);
       EXPECT_NE(some(all).find("step " + std::to_string(update) + ": loss is off"), std::string::npos)
           << spec::to_string(layout.data) << ": " << some(all);
     }
@@ -128,7 +130,7 @@ TEST(PlantedFaultsImpl, AnAmaxOfOneRankAloneIsCaught) {
 
 /// The codes of one block stay those of another: bytes that no rounding explains.
 TEST(PlantedFaultsImpl, CodesThatDoNotArriveAreCaught) {
-  const auto all = found(shard, {.kind = Dropped::all_gather, .number = 1}, {}, in_fp8);
+  const auto all = found(shard, {.kind = Collective::all_gather, .number = 1}, {}, in_fp8);
   EXPECT_NE(some(all).find("step 0: loss is off"), std::string::npos) << some(all);
 }
 
@@ -176,7 +178,8 @@ TEST(PlantedFaultsImpl, AccumulationSyncedEveryMicroBatchIsCaught) {
                                                            .gradient_bytes = 8,
                                                            .weight_bytes = 8,
                                                            .tied_embeddings = false}));
-      EXPECT_EQ(volume == formula, !planted) << "bytes all-reduced " << volume.all_reduce.to_string();
+      EXPECT_EQ(volume == formula, !planted)
+          << "bytes all-reduced " << volume[Collective::all_reduce].to_string();
       const auto expected = reference::step_gradients(reference::initial_state(model, uneven.seed).parameters,
                                                       model, {whole}, tests::layout_settings().z_loss);
       EXPECT_EQ(tests::distance(buffers.gradients, buffers.inventory, expected.gradients) < 1e-11, !planted);

@@ -44,11 +44,9 @@ class HoldingCommunicator : public tests::ForwardingCommunicator {
   HoldingCommunicator(Communicator& inner, Rounded& rounded)
       : ForwardingCommunicator(inner), rounded_(rounded) {}
 
-  Ticket begin_all_reduce_sum(const at::Tensor& tensor) override {
-    return count(tensor, ForwardingCommunicator::begin_all_reduce_sum(tensor));
-  }
-  Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& share) override {
-    return count(whole, ForwardingCommunicator::begin_reduce_scatter_sum(whole, share));
+  Ticket begin(const Request& request) override {
+    const Ticket ticket = ForwardingCommunicator::begin(request);
+    return spec::facts_of(request.collective).reduces ? count(request.input, ticket) : ticket;
   }
   void wait(Ticket ticket) override {
     while (!in_flight_.empty() && in_flight_.front() <= ticket) in_flight_.pop_front();

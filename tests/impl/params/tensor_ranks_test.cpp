@@ -142,10 +142,11 @@ TEST(TensorRanksImpl, C14RefusesShardGroupsOfHostsThatTensorRanksDoNotDivide) {
   class TwoHosts final : public tests::SoloCommunicator {
    public:
     TwoHosts() : SoloCommunicator(12, 0) {}
-    std::vector<std::string> all_gather(const std::string& text) override {
-      std::vector<std::string> all(12, text);
-      for (std::size_t rank = 6; rank < 12; ++rank) all[rank] += " of another host";
-      return all;
+    Ticket begin(const Request& request) override {
+      const Ticket ticket = SoloCommunicator::begin(request);
+      if (request.collective == spec::Collective::texts)
+        for (std::size_t rank = 6; rank < 12; ++rank) (*request.all_texts)[rank] += " of another host";
+      return ticket;
     }
   } ranks;
   const auto layout = [&](const std::vector<std::string>& settings) {

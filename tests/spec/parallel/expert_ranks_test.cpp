@@ -114,7 +114,8 @@ RC_GTEST_PROP(ExpertRanksSpec, AGroupHoldsTheModelOnce, ()) {
 /// else on one: 107 visits of rows of 16 entries and of 2 choices, with numbers and weights of 4 bytes each.
 TEST(ExpertRanksSpec, VolumeByHand) {
   const auto volume = [](Recompute recompute) {
-    return expert_volume(example(), 4, {.visits = 107, .accumulation = 3, .recompute = recompute}).all_to_all;
+    return expert_volume(example(), 4,
+                         {.visits = 107, .accumulation = 3, .recompute = recompute})[Collective::all_to_all];
   };
   const std::int64_t rows = 107 * 16 * 4, choices = 107 * 2 * (4 + 4), weights = 107 * 2 * 4,
                      counts = 2 * 3 * 4 * 2 * 4;
@@ -132,15 +133,15 @@ TEST(ExpertRanksSpec, VolumeByHand) {
                           .linear = {.recipe = quantise::Recipe::fp8_tensor,
                                      .unquantised = std::move(without),
                                      .weights = when,
-                                     .experts = true}})
-        .all_reduce;
+                                     .experts = true}})[Collective::all_reduce];
   };
   EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::none, {}), Count(2 * 3 * (4 + 4) * 4));
   EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::block, {}), Count(2 * 3 * (5 + 5) * 4));
   EXPECT_EQ(agreed(QuantiseWeights::step, Recompute::norms_swiglu, {}), Count(2 * (3 * 4 + 2) * 4));
   EXPECT_EQ(agreed(QuantiseWeights::use, Recompute::none, {example().layers}), Count(3 * (4 + 4) * 4));
   EXPECT_EQ(expert_volume(example(), 1, {.visits = 107}), Volume{});
-  EXPECT_EQ(expert_volume(example(), 4, {.visits = 107}).all_gather, Count(4 * 8)) << "sums of squares";
+  EXPECT_EQ(expert_volume(example(), 4, {.visits = 107})[Collective::all_gather], Count(4 * 8))
+      << "sums of squares";
 }
 
 /// Beside tensor ranks everything but the routed experts is a tensor rank's: of each matrix a part, of
@@ -165,13 +166,14 @@ TEST(ExpertRanksSpec, BesideTensorRanks) {
   const Volume all = tensor_volume(dense, {2, 0}, partition(tensor_inventory(dense, 2), 1), 0, traffic),
                sparse = tensor_volume(example(), {2, 0}, own, 0, traffic);
   // Two layers without the 2 + 2 collectives of an MLP, rows of 16 entries.
-  EXPECT_EQ(all.reduce_scatter, sparse.reduce_scatter + Count(2 * 2 * 3 * 10 * 16 * 4));
+  EXPECT_EQ(all[Collective::reduce_scatter],
+            sparse[Collective::reduce_scatter] + Count(2 * 2 * 3 * 10 * 16 * 4));
   // Of each router two losses, its entropy, what was dropped, and 8 loads.
-  EXPECT_EQ(sparse.all_reduce, all.all_reduce + Count(2 * (4 + 8) * 8));
+  EXPECT_EQ(sparse[Collective::all_reduce], all[Collective::all_reduce] + Count(2 * (4 + 8) * 8));
   TensorTraffic of_batch = traffic;
   of_batch.balance_of_batch = true;
-  EXPECT_EQ(tensor_volume(example(), {2, 0}, own, 0, of_batch).all_reduce,
-            sparse.all_reduce + Count(3 * 2 * 8 * 8));
+  EXPECT_EQ(tensor_volume(example(), {2, 0}, own, 0, of_batch)[Collective::all_reduce],
+            sparse[Collective::all_reduce] + Count(3 * 2 * 8 * 8));
 }
 
 /// Experts' gradients are summed over the ranks that hold the same ones, and over no others.
@@ -183,11 +185,13 @@ TEST(ExpertRanksSpec, ExpertsAreSummedOverTheirOwnDataRanks) {
                               {.accumulation = 2, .gradient_bytes = 4, .weight_bytes = 4});
   };
   EXPECT_EQ(of(layout_of(DataParallel::replicate, 4)), Volume{}) << "no other rank holds them";
-  EXPECT_EQ(of(layout_of(DataParallel::replicate, 8)).all_reduce, Count(own.flat_size * 4));
+  EXPECT_EQ(of(layout_of(DataParallel::replicate, 8))[Collective::all_reduce], Count(own.flat_size * 4));
   EXPECT_EQ(of(layout_of(DataParallel::shard, 4)), Volume{});
   const Partition halves = partition(own, 2);
-  EXPECT_EQ(of(layout_of(DataParallel::zero1, 8)).all_gather, Count(halves.inventory.flat_size * 4));
-  EXPECT_EQ(of(layout_of(DataParallel::shard, 8)).reduce_scatter, Count(2 * halves.inventory.flat_size * 4));
+  EXPECT_EQ(of(layout_of(DataParallel::zero1, 8))[Collective::all_gather],
+            Count(halves.inventory.flat_size * 4));
+  EXPECT_EQ(of(layout_of(DataParallel::shard, 8))[Collective::reduce_scatter],
+            Count(2 * halves.inventory.flat_size * 4));
 }
 
 }  // namespace

@@ -76,8 +76,8 @@ RC_GTEST_PROP(VolumeSpec, HybridIsShardWithinAndAnAllReduceOfSharesAcross, ()) {
              hybrid = drawn.of(DataParallel::hybrid, 3 * drawn.ranks, drawn.ranks);
   RC_ASSERT(hybrid.shard == shard.shard);
   RC_ASSERT(shard.replica == Volume{});
-  RC_ASSERT(Count(drawn.accumulation * drawn.ranks) * hybrid.replica.all_reduce ==
-            shard.shard.reduce_scatter);
+  RC_ASSERT(Count(drawn.accumulation * drawn.ranks) * hybrid.replica[Collective::all_reduce] ==
+            shard.shard[Collective::reduce_scatter]);
   // All ranks in one shard group: the same but for the name.
   RC_ASSERT(drawn.of(DataParallel::hybrid, drawn.ranks, drawn.ranks) == shard);
 }
@@ -85,8 +85,8 @@ RC_GTEST_PROP(VolumeSpec, HybridIsShardWithinAndAnAllReduceOfSharesAcross, ()) {
 RC_GTEST_PROP(VolumeSpec, AShardedStepGathersTwiceWhatZero1DoesAtMost, ()) {
   Drawn drawn;
   drawn.accumulation = 1;
-  const auto shard = drawn.of(DataParallel::shard, drawn.ranks, 0).shard.all_gather,
-             zero1 = drawn.of(DataParallel::zero1, drawn.ranks, 0).shard.all_gather;
+  const auto shard = drawn.of(DataParallel::shard, drawn.ranks, 0).shard[Collective::all_gather],
+             zero1 = drawn.of(DataParallel::zero1, drawn.ranks, 0).shard[Collective::all_gather];
   RC_ASSERT(shard >= zero1 && shard <= 2 * zero1);
 }
 
@@ -95,7 +95,7 @@ TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
   const Layout layout = layout_of(DataParallel::zero1, 2);
   const auto all_reduced = [&](std::int64_t weight_bytes) {
     return step_volume(layout, partition(inventory(model), 2), {.weight_bytes = weight_bytes})
-        .shard.all_reduce;
+        .shard[Collective::all_reduce];
   };
   const Count gains = Count(2 * model.layers + 1) * ((model.width + 63) / 64 * 64);
   EXPECT_EQ(all_reduced(2), Count(8) + gains * 4);
@@ -116,18 +116,19 @@ TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   for (const std::int64_t weight_bytes : {2, 4, 8}) {
     const Volume codes = of(fp8, DataParallel::shard, weight_bytes),
                  values = of(none, DataParallel::shard, weight_bytes);
-    EXPECT_EQ(values.all_gather - codes.all_gather, Count(gathers * block) * (weight_bytes - 1));
+    EXPECT_EQ(values[Collective::all_gather] - codes[Collective::all_gather],
+              Count(gathers * block) * (weight_bytes - 1));
     // Beside weights of 2 bytes gains are in fp32 on every rank with and without FP8.
-    EXPECT_EQ(codes.all_reduce - values.all_reduce,
+    EXPECT_EQ(codes[Collective::all_reduce] - values[Collective::all_reduce],
               Count(4 * 4 * 4) + (weight_bytes == 2 ? Count(0) : Count(4 * 256) * weight_bytes));
-    EXPECT_EQ(codes.reduce_scatter, values.reduce_scatter);
+    EXPECT_EQ(codes[Collective::reduce_scatter], values[Collective::reduce_scatter]);
     EXPECT_EQ(of(fp8, DataParallel::zero1, weight_bytes), of(none, DataParallel::zero1, weight_bytes));
   }
   LinearPrecision first_left = fp8;
   first_left.unquantised = {1};
   const Volume left = of(first_left, DataParallel::shard, 2), codes = of(fp8, DataParallel::shard, 2);
-  EXPECT_EQ(left.all_gather - codes.all_gather, Count(3 * block));
-  EXPECT_EQ(codes.all_reduce - left.all_reduce, Count(4 * 4));
+  EXPECT_EQ(left[Collective::all_gather] - codes[Collective::all_gather], Count(3 * block));
+  EXPECT_EQ(codes[Collective::all_reduce] - left[Collective::all_reduce], Count(4 * 4));
   for (const quantise::Recipe recipe : {quantise::Recipe::fp8_block, quantise::Recipe::mxfp8})
     EXPECT_EQ(of({.recipe = recipe}, DataParallel::shard, 2), of(none, DataParallel::shard, 2));
   // Experts are read in the compute type, and a block is gathered as one.
@@ -149,14 +150,19 @@ TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   }
   // Biases stand beside each other as in the weights, and come in the weights' type.
   model.qkv_bias = true;
-  EXPECT_EQ(of(fp8, DataParallel::shard, 2).all_reduce - of(none, DataParallel::shard, 2).all_reduce,
+  EXPECT_EQ(of(fp8, DataParallel::shard, 2)[Collective::all_reduce] -
+                of(none, DataParallel::shard, 2)[Collective::all_reduce],
             Count(4 * 4 * 4) + Count(4 * 256) * 2);
 }
 
 TEST(VolumeSpec, ARingSendsAllButItsOwnShare) {
-  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 4), 1200);
-  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 0, .reduce_scatter = 800, .all_gather = 400}, 4), 900);
-  EXPECT_DOUBLE_EQ(sent_bytes({.all_reduce = 800, .reduce_scatter = 0, .all_gather = 0}, 1), 0);
+  Volume reduced, scattered_and_gathered;
+  reduced[Collective::all_reduce] = 800;
+  scattered_and_gathered[Collective::reduce_scatter] = 800;
+  scattered_and_gathered[Collective::all_gather] = 400;
+  EXPECT_DOUBLE_EQ(sent_bytes(reduced, 4), 1200);
+  EXPECT_DOUBLE_EQ(sent_bytes(scattered_and_gathered, 4), 900);
+  EXPECT_DOUBLE_EQ(sent_bytes(reduced, 1), 0);
 }
 
 }  // namespace

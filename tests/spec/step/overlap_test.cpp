@@ -17,20 +17,6 @@ namespace {
 
 using memory::Setting;
 
-const char* name_of_kind(paper::Collective kind) {
-  switch (kind) {
-    case paper::Collective::all_gather:
-      return "all-gather";
-    case paper::Collective::reduce_scatter:
-      return "reduce-scatter";
-    case paper::Collective::all_reduce:
-      return "all-reduce";
-    case paper::Collective::all_to_all:
-      return "all-to-all";
-  }
-  throw std::logic_error("no such collective");
-}
-
 /// Ops that multiply matrices, which take long enough to hide a collective.
 std::vector<std::string> gemms_beside(const paper::Trace& trace, const paper::CollectiveRecord& collective) {
   std::vector<std::string> names;
@@ -45,7 +31,7 @@ std::string lines(const Setting& setting) {
   const paper::Trace trace = paper::trace(setting);
   std::string text;
   for (const paper::CollectiveRecord& each : trace.collectives) {
-    text += std::string("  ") + name_of_kind(each.kind) + " of " + std::string(to_string(each.op)) + ":";
+    text += "  " + std::string(facts_of(each.kind).words) + " of " + std::string(to_string(each.op)) + ":";
     const std::vector<std::string> names = gemms_beside(trace, each);
     for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? " " : ", ") + names[i];
     text += names.empty() ? " nothing\n" : "\n";

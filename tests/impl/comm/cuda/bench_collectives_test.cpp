@@ -57,7 +57,7 @@ TEST(BenchCollectivesCuda, AGemmIsNotFasterBesideACollective) {
       std::cout << "gate_up beside " << to_string(row.beside.collective) << ": "
                 << 100 * (row.beside_seconds / row.alone_seconds - 1) << " % slower" << std::endl;
   });
-  EXPECT_EQ(rows, std::ssize(spec::metrics::collectives));
+  EXPECT_EQ(rows, std::ssize(spec::ring_collectives));
 }
 
 /// GEMMs that end before a collective does: many are run.
@@ -68,7 +68,7 @@ TEST(BenchCollectivesCuda, ATinyGemmHasItsRowsToo) {
     ++rows;
     EXPECT_GT(row.alone_seconds, 0);
   });
-  EXPECT_EQ(rows, std::ssize(spec::metrics::collectives));
+  EXPECT_EQ(rows, std::ssize(spec::ring_collectives));
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+#pragma once
+// TCP sockets that wait for connections.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace assay::impl {
+
+/// A socket that listens at `place`, and that a program which this process becomes does not have; its port 0
+/// is one that the system chooses. `again`: at a port that a socket which is closed has just had, too, so not
+/// for port 0. Below 0: -errno.
+inline int listening_at(const sockaddr* place, socklen_t size, bool again) {
+  const int descriptor = socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+  if (descriptor < 0) return -errno;
+  if (again) setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (bind(descriptor, place, size) == 0 && listen(descriptor, SOMAXCONN) == 0) return descriptor;
+  const int reason = errno;
+  close(descriptor);
+  return -reason;
+}
+
+}  // namespace assay::impl
