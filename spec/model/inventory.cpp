@@ -159,17 +159,20 @@ class Writer {
     const auto stack = [&](std::size_t begin, std::size_t end, const auto& add) {
       bool behind_another = false;
       for (const std::string& at : ats)
-        for (std::size_t i = begin; i < end; ++i, behind_another = true)
-          add(at + names[i], i, behind_another);
+        for (std::size_t i = begin; i < end; ++i, behind_another = true) {
+          std::string name;
+          name.reserve(at.size() + 24);  // tens of thousands of experts, each in one piece of memory
+          add(name.append(at).append(names[i]), i, behind_another);
+        }
     };
-    stack(first, 2, [&](const std::string& name, std::size_t i, bool behind_another) {
-      to_.add(name + ".weight", {inner, D}, roles[i], behind_another);
+    stack(first, 2, [&](std::string& name, std::size_t i, bool behind_another) {
+      to_.add(std::move(name.append(".weight")), {inner, D}, roles[i], behind_another);
     });
     stack(first, 2, [&](const std::string& name, std::size_t, bool behind_another) {
       bias_if(m_.mlp_bias, name, inner, behind_another);
     });
-    stack(2, 3, [&](const std::string& name, std::size_t i, bool behind_another) {
-      to_.add(name + ".weight", {D, inner}, roles[i], behind_another);
+    stack(2, 3, [&](std::string& name, std::size_t i, bool behind_another) {
+      to_.add(std::move(name.append(".weight")), {D, inner}, roles[i], behind_another);
     });
     stack(2, 3, [&](const std::string& name, std::size_t, bool behind_another) {
       bias_if(m_.mlp_bias, name, D, behind_another);
@@ -243,6 +246,7 @@ Inventory selected(All& all, const std::function<bool(const Parameter&)>& wanted
   check_alignment(alignment);
   Inventory out;
   out.blocks = all.blocks;
+  out.parameters.reserve(all.parameters.size());
   Builder builder(out, alignment);
   std::int64_t end = -1;  // in `all`, of the one added last
   for (auto& parameter : all.parameters) {
