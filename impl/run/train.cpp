@@ -503,7 +503,7 @@ class Run {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
     LayoutGroups& groups = trainer_->groups();
     const bool of_all = groups.layout().shards_weights() || groups.expert().size() > 1;
-    if (groups.data().rank() != 0 && !of_all) return;
+    if (groups.batch().rank() != 0 && !of_all) return;
     // All that take part go on with the first one's tokens: a text that ended on some alone would leave the
     // others in a collective.
     Communicator& together = of_all ? groups.all() : groups.tensor();

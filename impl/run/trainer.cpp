@@ -83,10 +83,12 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       communicator_(traced_ ? *traced_ : communicator),
       source_(std::move(source)),
       order_(data::sample_order(loader_plan(config, batch, 0, 0), *source_)),
-      groups_(communicator_, layout_of(config, communicator_), config.tensor_ranks,
-              spec::kv_holders(model, config.tensor_ranks), config.expert_ranks, model.experts.has_value()),
-      buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
-                        groups_.tensor_rank(), groups_.expert_rank())),
+      place_{.layout = layout_of(config, communicator_),
+             .tensor_ranks = config.tensor_ranks,
+             .expert_ranks = config.expert_ranks,
+             .rank = communicator_.rank()},
+      groups_(communicator_, spec::groups_of(model, place_)),
+      buffers_(allocate(model, config.dtype, device, config.states, place_)),
       parameters_(make_parameters(
           buffers_, rank_model_, groups_,
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
@@ -166,7 +168,7 @@ void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
-      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.data().rank(), step_),
+      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.batch().rank(), step_),
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
@@ -297,8 +299,7 @@ std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, 
   const std::int64_t sources = std::ssize(config_.mixture);
   const at::Tensor agreed = at::zeros({numbers + sources}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
-  // Tensor ranks read the same sequences: one of them counts.
-  if (groups_.tensor().rank() == 0)
+  if (groups_.ranks().counts_tokens())
     for (const data::MicroBatch& batch : batches.micro_batches) {
       number[0] += batch.valid_tokens;
       data::add_valid_of_sources(batch, std::span(number + numbers, static_cast<std::size_t>(sources)));

@@ -223,7 +223,7 @@ at::Tensor Executor::loads() const {
 /// What routers count of a rank's own rows, of all ranks'.
 void Executor::sum_over_tokens(const at::Tensor& counted) {
   if (groups_.tensor().size() > 1) groups_.tensor().all_reduce_sum(counted);
-  groups_.data().all_reduce_sum(counted);
+  groups_.tokens().all_reduce_sum(counted);
 }
 
 void Executor::add_routing(const Loss& loss) {
@@ -273,7 +273,7 @@ void Executor::clip() {
     // The losses of tokens are the same on every tensor rank; routers saw a rank's own rows.
     if (routing_.defined() && groups_.tensor().size() > 1)
       groups_.tensor().all_reduce_sum(routing_.view({-1}));
-    groups_.data().all_reduce_sum(losses_);
+    groups_.tokens().all_reduce_sum(losses_);
   }
   clock_.enter(Phase::clip);
   if (captured_) return replay_part(StepPart::clip);

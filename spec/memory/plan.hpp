@@ -28,9 +28,6 @@ struct Plan {
   std::vector<Item> items;  ///< live tensors at that moment, the largest first; their bytes add up to peak
 };
 
-/// Setting::shared_gradients of a rank of `model`. Errors: as placements.
-std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout);
-
 /// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
 /// parallel.shard_ranks counts as one host. compute.attention=auto counts as the fastest kernel that takes
 /// the shape (attention_backend), and compute.deterministic=auto as off: a run settles both before it plans

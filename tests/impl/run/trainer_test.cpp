@@ -75,7 +75,7 @@ void expect_parameters_close(Trainer& trainer, const reference::Parameters<doubl
   const at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffers.master.options());
   for (std::int64_t b = 0; b < buffers.inventory.blocks; ++b) {
     const auto range = buffers.inventory.block_range(b);
-    Communicator& shard = trainer.groups().shard();
+    Communicator& shard = trainer.groups().sets()[0].state;
     shard.wait(shard.begin_all_gather(owned(buffers, buffers.master, b).clone(),
                                       whole.narrow(0, range.begin, range.end - range.begin)));
   }

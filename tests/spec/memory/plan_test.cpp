@@ -233,7 +233,7 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
 RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
   const Setting setting = draw_setting(tests::draw_trainable_model());
   Ledger ledger;
-  paper::walk(setting, ledger);
+  paper::walk(setting, share_of(setting), ledger);
   RC_ASSERT(ledger.now() == Count(0));
 }
 
@@ -320,7 +320,8 @@ TEST(MemoryPlanSpec, TensorRanksDivideTheTokensOfASmallerMicroBatch) {
                   .states = Dtype::f32,
                   .micro = 6,
                   .sequence_length = 3,
-                  .tensor_ranks = 2};
+                  .tensor_ranks = 2,
+                  .whole = model};
   const Fit fit = memory::fit(setting, plan(setting).peak - 1);
   ASSERT_TRUE(fit.smaller_micro && fit.both);
   EXPECT_EQ(fit.smaller_micro->micro, 2);
