@@ -90,6 +90,13 @@ spec::step::BlockParameters<TensorOps::Gradient, at::Tensor> TensorOps::gradient
   return gradients;
 }
 
+/// Behind a collective that begins while forward runs again, what waited is still backward.
+void TensorOps::run_deferred() {
+  if (deferred_.empty()) return;
+  const metrics::FlopScope pass(spec::ExecutedPass::backward);
+  deferred_.run();
+}
+
 at::Tensor TensorOps::by_head(const at::Tensor& x) const {
   return x.view({context_.batch.B, context_.batch.T, -1, model().head_dim});
 }
@@ -139,6 +146,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_all_gather(const Site&, Tensor x
   shape.front() *= tensor_ranks();
   Tensor all = at::empty(shape, x.options());
   const auto ticket = context_.tensor.ranks->begin_all_gather(x.view({-1}), all.view({-1}));
+  run_deferred();
   return {std::move(all), std::move(x), ticket, context_.tensor.ranks};
 }
 
@@ -155,6 +163,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tens
   shape.front() /= tensor_ranks();
   Tensor own = at::empty(shape, part.options());
   const auto ticket = context_.tensor.ranks->begin_reduce_scatter_sum(part.view({-1}), own.view({-1}));
+  run_deferred();
   return {std::move(own), std::move(part), ticket, context_.tensor.ranks};
 }
 
@@ -197,23 +206,27 @@ spec::step::Normed<TensorOps> TensorOps::rms_norm_of_sum(const Site& site, Tenso
   return {{std::move(norm.y), {}}, std::move(norm.rstd)};
 }
 
-TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
-                                                const Vector& gain, const Tensor& rstd, Tensor& dx,
-                                                const VectorGradient& dgain, const Weight& weight,
-                                                Operand kept, ForwardValue value) {
+spec::step::NormGradient<TensorOps> TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                                 const Vector& gain, const Tensor& rstd,
+                                                                 Tensor dx, const VectorGradient& dgain,
+                                                                 const Weight& weight, Operand kept,
+                                                                 ForwardValue value) {
   const bool again = value == ForwardValue::read && !kept.defined(),
              in_dy = again && weight.recipe == Recipe::none;
-  run(site, {dy, dx}, [&] {
-    rms_norm::backward(dy, x, gain, rstd, dx, dgain,
+  const bool alone = dx.use_count() == 1 && dx.storage().use_count() == 1;
+  const Tensor sum = alone ? std::move(dx) : at::empty_like(dx);
+  const Tensor& added = alone ? sum : dx;
+  run(site, {dy, sum}, [&] {
+    rms_norm::backward(dy, x, gain, rstd, added, sum, dgain,
                        in_dy ? impl::ForwardValue::again : impl::ForwardValue::kept);
   });
-  if (!again) return kept;
-  if (in_dy) return {std::move(dy), {}};
+  if (!again) return {sum, std::move(kept)};
+  if (in_dy) return {sum, {std::move(dy), {}}};
   dy = Tensor();
-  return {{}, run(quantise_at(site), {}, [&] {
-            return quantise::norm_again(x, gain, rstd, quantisation(weight.recipe, Role::activation),
-                                        quantise::Orientation::columns);
-          })};
+  return {sum, {{}, run(quantise_at(site), {}, [&] {
+                  return quantise::norm_again(x, gain, rstd, quantisation(weight.recipe, Role::activation),
+                                              quantise::Orientation::columns);
+                })}};
 }
 
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {

@@ -29,6 +29,7 @@
 #include "spec/memory/head.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/placement.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {
@@ -162,7 +163,11 @@ class TensorOps {
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
   explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0,
                      router::Auxiliary auxiliary = {})
-      : context_(context), normalizer_(std::move(normalizer)), z_(z), auxiliary_(std::move(auxiliary)) {}
+      : context_(context),
+        normalizer_(std::move(normalizer)),
+        z_(z),
+        auxiliary_(std::move(auxiliary)),
+        deferred_(tensor_ranks() > 1 || expert_ranks() > 1) {}
 
   const Loss& loss() const { return loss_; }  ///< of the layers and of the head's chunks so far
 
@@ -171,7 +176,14 @@ class TensorOps {
   spec::step::BlockParameters<Weight, Vector> acquire(std::int64_t block);
   spec::step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
   void release(std::int64_t block) { context_.parameters->release(block); }
-  void gradients_ready(std::int64_t block) { context_.parameters->gradients_ready(block); }
+  void gradients_ready(std::int64_t block) {
+    deferred_.add_ready([this, block] { context_.parameters->gradients_ready(block); });
+  }
+  template <class Work>
+  void defer(Work work) {
+    deferred_.add(std::move(work));
+  }
+  void run_deferred();
 
   /// A range of traces, until the next one.
   void moment(const char* what, std::int64_t block = 0, const char* part = "") {
@@ -201,9 +213,10 @@ class TensorOps {
                                          const Weight& weight, ReadBy readers);
   spec::step::Normed<TensorOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
                                                 const Vector& gain, const Weight& weight, ReadBy readers);
-  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
-                            Operand kept, ForwardValue value);
+  spec::step::NormGradient<TensorOps> rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                        const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                        const VectorGradient& dgain, const Weight& weight,
+                                                        Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -316,6 +329,7 @@ class TensorOps {
   std::int64_t block_ = 0;  ///< that was acquired last
   Loss loss_;
   metrics::Range moment_;
+  spec::step::Deferred deferred_;
 };
 
 using Activations = spec::step::Activations<TensorOps>;

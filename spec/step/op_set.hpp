@@ -20,6 +20,13 @@ struct Normed {
   typename Ops::Tensor rstd;
 };
 
+/// Backward of a norm: dx with the gradient of its input, and forward's value where the step reads it.
+template <class Ops>
+struct NormGradient {
+  typename Ops::Tensor dx;
+  typename Ops::Operand value;
+};
+
 /// The residual stream [N/t, D] on its way to the norm behind: x, and the residual that is still to be added
 /// to it where x is the sum of several tensor ranks, else undefined.
 template <class Ops>
@@ -111,6 +118,11 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   ops.release(0);
   ops.gradients_ready(0);
 
+  // The gradient of a weight, computed from what the closure owns: at once, or behind the next collective
+  // that begins (spec/step/deferred.hpp); and the end of a backward pass, behind which none is left.
+  ops.defer([] {});
+  ops.run_deferred();
+
   // Context: a name for what runs from here on, and that what runs in a scope is forward again.
   ops.moment("forward of block", 1, "");
   ops.recompute();
@@ -138,11 +150,11 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.rms_norm(site, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
   // The same of the sum: into += x in the norm's pass.
   { ops.rms_norm_of_sum(site, into, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
-  // dx += gradient of the norm's input. Returns forward's value for the weight's gradient: `kept`, or made
-  // again where the step reads it.
+  // dx + gradient of the norm's input, in dx's memory where nothing else holds that; and forward's value for
+  // the weight's gradient: `kept`, or made again where the step reads it.
   {
-    ops.rms_norm_backward(site, taken, x, vector, x, into, dvector, weight, kept, ForwardValue::read)
-    } -> std::same_as<typename Ops::Operand>;
+    ops.rms_norm_backward(site, taken, x, vector, x, taken, dvector, weight, kept, ForwardValue::read)
+    } -> std::same_as<NormGradient<Ops>>;
 
   { ops.linear(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
   // The GEMM adds the bias in its write-back; an undefined one is none.

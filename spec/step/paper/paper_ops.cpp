@@ -61,7 +61,8 @@ PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads),
       auxiliary_(setting.auxiliary),
-      drops_(setting.capacity > 0) {
+      drops_(setting.capacity > 0),
+      deferred_(setting.tensor_ranks > 1 || setting.expert_ranks > 1) {
   size_batch(setting.micro, setting.sequence_length);
 }
 
@@ -117,6 +118,14 @@ void PaperOps::moment(const char* what, std::int64_t block, const char* part) {
 std::shared_ptr<const void> PaperOps::recompute() {
   const bool before = std::exchange(again_, true);
   return {this, [this, before](const void*) { again_ = before; }};
+}
+
+/// Behind a collective that begins while forward runs again, what waited is still backward.
+void PaperOps::run_deferred() {
+  if (deferred_.empty()) return;
+  const bool before = std::exchange(again_, false);
+  deferred_.run();
+  again_ = before;
 }
 
 // Tensors.
@@ -275,7 +284,9 @@ PaperOps::Pending<Tensor> PaperOps::begin_all_gather(const Site& site, Tensor x)
   std::vector<std::int64_t> shape = x.storage->shape;
   shape.front() *= tensor_ranks();
   const auto number = record(site, Collective::all_gather, Count(entries_of(shape)) * element_);
-  return {temporary("all_rows", shape, element_), std::move(x), number};
+  Pending<Tensor> pending{temporary("all_rows", shape, element_), std::move(x), number};
+  run_deferred();
+  return pending;
 }
 
 PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand x) {
@@ -290,7 +301,9 @@ PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tenso
   std::vector<std::int64_t> shape = part.storage->shape;
   const auto number = record(site, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
   shape.front() /= tensor_ranks();
-  return {temporary("own_rows", shape, element_), std::move(part), number};
+  Pending<Tensor> pending{temporary("own_rows", shape, element_), std::move(part), number};
+  run_deferred();
+  return pending;
 }
 
 void PaperOps::add(const Site& site, Tensor& sum, const Tensor& gradient) {
@@ -526,9 +539,10 @@ void PaperOps::norm_scratch(std::int64_t most_rows, std::int64_t columns) {
 }
 
 /// One pass over [N, D] more than the equation's, as dx is added to, and one where the value is made again.
-Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain,
-                                    const Weight& weight, Operand kept, ForwardValue forward_value) {
+step::NormGradient<PaperOps> PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                         const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                         const VectorGradient& dgain, const Weight& weight,
+                                                         Operand kept, ForwardValue forward_value) {
   begin_op(site);
   match(site, x.columns(), gain.entries);
   match(site, dgain.entries, gain.entries);
@@ -540,11 +554,12 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
          rms_norm::backward_bytes(shape, element_, statistic_) +
              (in_dy ? 2 : 1) * Count(shape.N) * shape.D * element_);
   norm_scratch(std::min<std::int64_t>(shape.N, memory::norm_partial_rows), shape.D);
+  if (dx.storage.use_count() > 1) dx = make("dx", Purpose::temporaries, dx.storage->shape, element_);
   write(dx);
-  if (!made_again) return kept;
+  if (!made_again) return {std::move(dx), std::move(kept)};
   if (in_dy) {
     write(dy);
-    return operand(dy);
+    return {std::move(dx), operand(dy)};
   }
   dy = {};
   Site at = site;
@@ -561,8 +576,8 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   }
   if (!on_gpu()) composed = temporary("composed", {shape.N, shape.D}, element_);
   wide = {}, product = {};
-  return coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
-               ReadBy::weight_gradient);
+  return {std::move(dx), coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
+                               ReadBy::weight_gradient)};
 }
 
 qk_norm::Shape PaperOps::normed(const Vector& q_gain, const Vector& k_gain) const {

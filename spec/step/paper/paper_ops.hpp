@@ -16,6 +16,7 @@
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rope.hpp"
 #include "spec/parallel/gathered_codes.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::spec::paper {
@@ -187,7 +188,14 @@ class PaperOps {
   step::BlockParameters<Weight, Vector> acquire(std::int64_t block) const;
   step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block) const;
   void release(std::int64_t) const {}
-  void gradients_ready(std::int64_t) const {}
+  void gradients_ready(std::int64_t) {
+    deferred_.add_ready([] {});
+  }
+  template <class Work>
+  void defer(Work work) {
+    deferred_.add(std::move(work));
+  }
+  void run_deferred();
 
   void moment(const char* what, std::int64_t block = 0, const char* part = "");
   /// Forward runs again while the result lives.
@@ -225,9 +233,10 @@ class PaperOps {
                                   ReadBy readers);
   step::Normed<PaperOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
                                          const Vector& gain, const Weight& weight, ReadBy readers);
-  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
-                            Operand kept, ForwardValue value);
+  step::NormGradient<PaperOps> rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                 const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                 const VectorGradient& dgain, const Weight& weight,
+                                                 Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -361,6 +370,7 @@ class PaperOps {
   router::Auxiliary auxiliary_;
   bool drops_ = false;  ///< rows, by a capacity
   bool again_ = false;
+  step::Deferred deferred_;
   Tensor kept_row_losses_;                        ///< of a mixture's micro-batch
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };
