@@ -70,9 +70,9 @@ void backward(Ops& ops, Activations<Ops> saved) {
   }
   ops.moment("backward of the embedding");
   dx = all_rows(ops, site::embedding, std::move(dx));
-  ops.run_deferred();
   ops.embedding_backward(site::embedding, dx, ops.gradients(0).embedding);
   ops.gradients_ready(0);
+  ops.run_deferred();
 }
 
 /// Logits of those rows of a batch that `read` takes of all [N, D], of this rank's part of the vocabulary;
