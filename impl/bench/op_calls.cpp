@@ -146,6 +146,7 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
   Model model(one.model, parameters, setting.sequence_length, scalar_type(setting.dtype), device,
               setting.recompute);
   model.limit_chunks(setting.chunk_logits);
+  model.attend_by(setting.attention);
   model.observe(&observer);
   const router::Auxiliary auxiliary{
       .balance = setting.auxiliary.probabilities ? 0.01 : 0,

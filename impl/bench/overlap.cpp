@@ -116,7 +116,7 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                  .beside_seconds = slowest(communicator, gemm_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
-                .dtype = name_of_dtype(dtype),
+                .dtype = to_string(dtype),
                 .bytes = elements * element_bytes(dtype),
                 .seconds = seconds};
   return row;

@@ -6,25 +6,16 @@
 #include <stdexcept>
 
 #include "impl/ops/attention/cached_attention.hpp"
-#include "spec/ops/latent_attention.hpp"
 
 namespace assay::impl {
 
-namespace {
-attention::Form form_of(const spec::ModelSpec& model) {
-  if (!model.latent) return {};
-  return {.value_dim = model.value_dim(),
-          .score_factor = spec::latent_attention::score_factor(model.rope_scaling)};
-}
-}  // namespace
-
 KeyValueCache::KeyValueCache(const spec::ModelSpec& model, std::int64_t texts, std::int64_t tokens,
-                             at::ScalarType compute, at::Device device)
+                             at::ScalarType compute, at::Device device, attention::Backend backend)
     : tokens_(tokens),
       heads_(model.heads),
       kv_heads_(model.kv_heads),
       window_(model.window),
-      form_(form_of(model)),
+      form_(attention::form_of(model, backend)),
       lengths_(static_cast<std::size_t>(texts), 0) {
   const auto options =
       at::TensorOptions().device(device).dtype(compute == at::kDouble ? at::kDouble : at::kFloat);

@@ -15,7 +15,7 @@ class KeyValueCache {
   /// Of `texts` texts of at most `tokens` tokens each. `model`: what this rank computes. Latent attention's
   /// keys and values are kept as all heads read them. Element type: that of attention's sums, fp32 for bf16.
   KeyValueCache(const spec::ModelSpec& model, std::int64_t texts, std::int64_t tokens, at::ScalarType compute,
-                at::Device device);
+                at::Device device, attention::Backend backend = attention::Backend::automatic);
 
   std::int64_t texts() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t tokens() const { return tokens_; }                        ///< of a text, at most

@@ -158,6 +158,7 @@ class TensorOps {
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
     /// Of the batch's texts, whose earlier tokens attention sees as well; null: the batch is all there is.
     KeyValueCache* cache = nullptr;
+    attention::Backend attention = attention::Backend::automatic;  ///< compute.attention
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
@@ -316,7 +317,7 @@ class TensorOps {
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_value_head(const at::Tensor& x) const;  ///< [N, H W] as [B, T, H, W]
   at::Tensor heads_of(const at::Tensor& qkv) const;     ///< q | k | v as attention takes them
-  attention::Form attention_form() const;
+  attention::Form attention_form() const { return attention::form_of(model(), context_.attention); }
   double norm_eps(const Site& site) const {
     return site.latent ? model().latent->norm_eps : model().norm_eps;
   }

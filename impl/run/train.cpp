@@ -20,7 +20,6 @@
 #include "impl/generate/generate.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
-#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/profiling.hpp"
 #include "impl/run/run_log.hpp"
@@ -82,7 +81,6 @@ class Run {
 
   int train(const StopSignal& stop) {
     if (start_.complete()) return say_complete();
-    const attention::Forced settled(start_.numerics.config.attention, device_);
     set_deterministic(start_.numerics.config.deterministic == spec::Determinism::on);
     use_threads(config_, communicator_);
     const auto disk = disk_warning(start_, rank_);

@@ -98,6 +98,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       clock_(device),
       executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_),
       loads_(loads) {
+  model_.attend_by(config.attention);
   if (loads_) model_.on_arrival([this](std::int64_t layer, double load) { loads_->arrived(layer, load); });
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
   if (communicator_.size() > 1) mark_.emplace(device);

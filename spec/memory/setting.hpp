@@ -6,6 +6,7 @@
 #include "spec/memory/head.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/router.hpp"
 #include "spec/parallel/data_layout.hpp"
@@ -38,9 +39,8 @@ struct Setting {
   std::int64_t sequence_length = 1;  ///< T [tokens]
   std::int64_t micro_batches = 1;    ///< of this rank in one step
   std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
-  bool plain_attention = false;      ///< compute.attention=math: by plain GEMMs, whatever the shape
-  bool flash_attention = false;      ///< compute.attention=flash, on a GPU
-  bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
+  AttentionBackend attention = AttentionBackend::automatic;  ///< compute.attention
+  bool fixed_order = false;  ///< compute.deterministic: sums of attention's backward, on a GPU
   /// The GPU's grouped GEMM sums the gradients of experts' weights in fp32; else it makes them in bf16, and a
   /// pass adds them.
   bool grouped_sums = true;

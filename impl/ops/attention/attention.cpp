@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -11,15 +10,12 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
+#include "spec/ops/latent_attention.hpp"
 
 namespace assay::impl::attention {
 
 namespace {
-constexpr int any_backend = -1;
-std::atomic<int> forced_backend = any_backend;
-
 void check_mask(const spec::attention::Shape& shape, const Mask& mask) {
   const Documents& documents = mask.documents;
   if (!documents.defined()) return spec::attention::check(shape, {.window = mask.window});
@@ -49,6 +45,13 @@ void check_backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
 }
 }  // namespace
 
+Form form_of(const spec::ModelSpec& model, Backend backend) {
+  if (!model.latent) return {.backend = backend};
+  return {.value_dim = model.value_dim(),
+          .score_factor = spec::latent_attention::score_factor(model.rope_scaling),
+          .backend = backend};
+}
+
 Heads::Heads(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Form& form)
     : B(qkv.size(0)), T(qkv.size(1)), H(heads), K(kv_heads), E(qkv.size(-1)), W(E) {
   if (form.value_dim > 0) W = form.value_dim, E = (qkv.size(-1) - K * W) / (H + K);
@@ -63,35 +66,14 @@ std::int64_t Mask::visible_pairs() const {
   return pairs.to_int64();
 }
 
-Forced::Forced(spec::AttentionBackend backend, at::Device device) : before_(forced_backend) {
-  using enum spec::AttentionBackend;
-  if ((backend == cudnn || backend == flash) && !device.is_cuda())
-    throw UserError(ExitCode::usage, std::string("compute.attention=") +
-                                         (backend == cudnn ? "cudnn" : "flash") +
-                                         " runs on NVIDIA GPUs only, and this run is on the CPU; give "
-                                         "compute.attention=auto or math");
-  forced_backend = static_cast<int>(backend == cudnn   ? Backend::cudnn
-                                    : backend == flash ? Backend::flash
-                                                       : Backend::math);
-  if (backend == automatic) forced_backend = any_backend;
-}
-
-Forced::~Forced() { forced_backend = before_; }
-
-std::optional<Backend> forced() {
-  const int backend = forced_backend;
-  if (backend == any_backend) return {};
-  return static_cast<Backend>(backend);
-}
-
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                 const Form& form) {
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
   check(qkv, heads, kv_heads, mask, form);
   check_contiguous("attention", {qkv, mask.documents.numbers, mask.documents.offsets});
   if (qkv.is_cuda()) return cuda::forward(qkv, heads, kv_heads, mask, form);
-  return forced() ? aten::forward(qkv, heads, kv_heads, mask, form)
-                  : cpu::forward(qkv, heads, kv_heads, mask, form);
+  return form.backend == Backend::math ? aten::forward(qkv, heads, kv_heads, mask, form)
+                                       : cpu::forward(qkv, heads, kv_heads, mask, form);
 }
 
 at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
@@ -100,8 +82,8 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
   check_backward(dy, qkv, saved, heads, kv_heads, mask, form);
   if (qkv.is_cuda()) return cuda::backward(dy, qkv, saved, heads, kv_heads, mask, form);
-  return forced() ? aten::backward(dy, qkv, saved, heads, kv_heads, mask, form)
-                  : cpu::backward(dy, qkv, saved, heads, kv_heads, mask, form);
+  return saved.backend == Backend::math ? aten::backward(dy, qkv, saved, heads, kv_heads, mask, form)
+                                        : cpu::backward(dy, qkv, saved, heads, kv_heads, mask, form);
 }
 
 at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,

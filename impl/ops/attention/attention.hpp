@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "impl/ops/attention/attention_choice.hpp"
 #include "impl/ops/documents.hpp"
 #include "impl/ops/rope/rope.hpp"
-#include "spec/config/run_config.hpp"
+#include "spec/model/model_spec.hpp"
+#include "spec/ops/attention_choice.hpp"
 
 namespace assay::impl::attention {
+
+using spec::attention::Case;
+using Backend = spec::AttentionBackend;
 
 /// What a token does not see of the tokens before it.
 struct Mask {
@@ -23,11 +26,15 @@ struct Mask {
   std::int64_t visible_pairs() const;
 };
 
-/// How heads differ from those of most models.
+/// How heads differ from those of most models, and what computes them.
 struct Form {
   std::int64_t value_dim = 0;  ///< [W] entries of a value head; 0: as many as a query head
   double score_factor = 1;     ///< of the scores beside 1/sqrt(E) (spec::latent_attention::score_factor)
+  /// automatic: on a GPU whichever takes both passes of a shape first, found out by running both at the
+  /// shape's first call; on a CPU our loops. A named one computes or throws UserError(usage) with the reason.
+  Backend backend = Backend::automatic;
 };
+Form form_of(const spec::ModelSpec& model, Backend backend);
 
 /// Heads of heads q | k | v that stand side by side in a token.
 struct Heads {
@@ -42,7 +49,7 @@ struct Heads {
 struct Forward {
   at::Tensor y;    ///< [B, T, H, W] contiguous
   at::Tensor lse;  ///< [B, H, T] log of the sum of exponentials of each row, fp32 for bf16, else dtype of qkv
-  Backend backend = Backend::math;    ///< that computed y and lse, and computes the gradient
+  Backend backend = Backend::loops;   ///< that computed y and lse, and computes the gradient
   at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
@@ -65,27 +72,10 @@ at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, co
                                  std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
                                  const rope::Table& table, const at::Tensor& positions);
 
-/// While it lives only `backend` computes attention in this process; automatic: whichever takes both passes
-/// of a shape first, found out by running both at the shape's first call. On the CPU `math` means plain
-/// products instead of our loops. After it, what held before it holds again. A pass that is refused throws
-/// UserError(usage) with the reason; no other backend takes over.
-class Forced {
- public:
-  /// Errors: UserError(usage), cudnn or flash on the CPU.
-  Forced(spec::AttentionBackend backend, at::Device device);
-  ~Forced();
-  Forced(const Forced&) = delete;
-  Forced& operator=(const Forced&) = delete;
-
- private:
-  int before_;
-};
-std::optional<Backend> forced();
-
-/// What was chosen, and not forced, for each new shape on a GPU since the last call, one line each, with the
-/// reason of every backend that refused it. Fused backends take bf16, of them flash alone windows, and
-/// documents by their offsets; their backward adds in any order, so that gradients may differ in the last
-/// bits between two runs, unless `deterministic()`.
+/// What was chosen, and not asked for by name, for each new shape on a GPU since the last call, one line
+/// each, with the reason of every backend that refused it. Fused backends take bf16, of them flash alone
+/// windows, and documents by their offsets; their backward adds in any order, so that gradients may differ in
+/// the last bits between two runs, unless `deterministic()`.
 std::vector<std::string> new_choices();
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
@@ -100,10 +90,10 @@ namespace cuda {
 decltype(attention::forward) forward;
 decltype(attention::backward) backward;
 decltype(attention::backward_through_rope) backward_through_rope;
-/// Why `backend` does not compute both passes of `shape` on `device`, whatever is forced; empty where it
-/// does. Both are run on zeros, so that the library's plans are there for the calls of this thread that
-/// follow: up to seconds, and memory as for one call of each pass.
-std::string refusal(const Shape& shape, Backend backend, at::Device device);
+/// Why `backend` does not compute both passes of the case on `device`; empty where it does. Both are run on
+/// zeros, so that the library's plans are there for the calls of this thread that follow: up to seconds, and
+/// memory as for one call of each pass.
+std::string refusal(const Case& shape, Backend backend, at::Device device);
 }  // namespace cuda
 namespace aten {
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,

@@ -1,5 +1,5 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
-// of the shape (impl/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
+// of the shape (spec/ops/attention_choice.hpp). cuDNN's backward is called without ATen and writes
 // one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
 // sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
 // own.
@@ -15,8 +15,8 @@
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention/attention.hpp"
-#include "impl/ops/attention/attention_choice.hpp"
 #include "impl/ops/attention/attention_cudnn.hpp"
+#include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
@@ -25,11 +25,11 @@ namespace assay::impl::attention {
 
 namespace {
 
-Shape shape_of(const at::Tensor& qkv, const Heads& x, const Mask& mask) {
+Case case_of(const at::Tensor& qkv, const Heads& x, const Mask& mask, Backend asked) {
   const Documents& documents = mask.documents;
   const std::int64_t T = x.T;
   const bool told_apart = documents.defined() && T > 1;
-  return {.type = qkv.scalar_type(),
+  return {.dtype = impl::cuda::dtype_of(qkv),
           .B = x.B,
           .T = T,
           .H = x.H,
@@ -39,7 +39,7 @@ Shape shape_of(const at::Tensor& qkv, const Heads& x, const Mask& mask) {
           .documents = told_apart,
           .offsets = told_apart && documents.offsets.defined(),
           .window = spec::attention::window_within(mask.window, T),
-          .forced = forced(),
+          .asked = asked,
           .fixed_order = deterministic()};
 }
 
@@ -57,16 +57,16 @@ class Choices {
     return choices;
   }
 
-  std::optional<Backend> find(const Shape& shape) {
+  std::optional<Backend> find(const Case& shape) {
     const std::lock_guard lock(mutex_);
     const auto found = table_.find(shape);
     if (found == table_.end()) return {};
     return found->second;
   }
-  void keep(const Shape& shape, const Choice& choice) {
+  void keep(const Case& shape, const spec::attention::Choice& choice) {
     const std::lock_guard lock(mutex_);
-    if (!table_.emplace(shape, choice.backend).second || shape.forced) return;
-    std::string line = describe(shape) + ": " + name(choice.backend);
+    if (!table_.emplace(shape, choice.backend).second || shape.asked != Backend::automatic) return;
+    std::string line = describe(shape) + ": " + to_string(choice.backend);
     for (const std::string& reason : choice.reasons) line += "; " + reason;
     lines_.push_back(line);
   }
@@ -77,7 +77,7 @@ class Choices {
 
  private:
   std::mutex mutex_;
-  std::map<Shape, Backend> table_;
+  std::map<Case, Backend> table_;
   std::vector<std::string> lines_;
 };
 
@@ -107,7 +107,7 @@ Forward fused_forward(const Parts& parts, const Heads& x, Backend backend) {
 struct Tokens : Parts {
   at::Tensor offsets;                ///< of the documents
   std::optional<std::int64_t> left;  ///< how many tokens before its own a token sees; nothing: all
-  Tokens(const at::Tensor& qkv, const Heads& x, const Shape& shape, const Mask& mask) : Parts(qkv, x) {
+  Tokens(const at::Tensor& qkv, const Heads& x, const Case& shape, const Mask& mask) : Parts(qkv, x) {
     if (shape.documents) {
       for (at::Tensor* part : {&q, &k, &v}) *part = part->flatten(0, 1);
       offsets = mask.documents.offsets;
@@ -117,7 +117,7 @@ struct Tokens : Parts {
 };
 
 /// So many products over pairs as wide as a head: ATen's own count cannot see the mask.
-void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std::int64_t values) {
+void report_pairs(const Case& shape, const Mask& mask, std::int64_t scores, std::int64_t values) {
   const Count each = 2 * Count(shape.H) * shape.E;
   const auto report = [&](spec::FlopComponent component, std::int64_t products) {
     if (shape.documents) return metrics::report_pairs(component, products * each, mask.visible_pairs());
@@ -130,7 +130,7 @@ void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std
 
 /// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
 /// Places that are left have no tokens: their blocks return before they read or write anything.
-Forward masked_forward(const at::Tensor& qkv, const Heads& heads, const Shape& shape, const Mask& mask) {
+Forward masked_forward(const at::Tensor& qkv, const Heads& heads, const Case& shape, const Mask& mask) {
   const Tokens x(qkv, heads, shape, mask);
   const auto offsets = shape.documents ? std::optional(x.offsets) : std::nullopt;
   auto [y, lse, seed, offset, debug_mask] =
@@ -184,7 +184,7 @@ Gradients flash_backward(const at::Tensor& dy, const Parts& parts, const Heads& 
 }
 
 Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Heads& heads,
-                          const Forward& saved, const Shape& shape, const Mask& mask) {
+                          const Forward& saved, const Case& shape, const Mask& mask) {
   const Tokens x(qkv, heads, shape, mask);
   const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes());
   at::Tensor lse = saved.lse;
@@ -205,7 +205,7 @@ Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Hea
 }
 
 /// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
-void report_joined(const Shape& shape) {
+void report_joined(const Case& shape) {
   const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
   const Count each = 2 * Count(shape.B) * shape.H * pairs, scores = each * shape.E,
               values = each * (shape.W > 0 ? shape.W : shape.E);
@@ -221,9 +221,13 @@ struct Call {
   const Form& form;
   const Mask& mask;
   Heads heads;
-  Shape shape;
+  Case shape;
   Call(const at::Tensor& of, std::int64_t H, std::int64_t K, const Mask& given, const Form& how)
-      : qkv(of), form(how), mask(given), heads(of, H, K, how), shape(shape_of(of, heads, given)) {}
+      : qkv(of),
+        form(how),
+        mask(given),
+        heads(of, H, K, how),
+        shape(case_of(of, heads, given, how.backend)) {}
 };
 
 Forward forward_by(Backend backend, const Call& on) {
@@ -248,10 +252,9 @@ Backward backward_by_forwards(const at::Tensor& dy, const Forward& saved, const 
       if (on.shape.documents || on.shape.window > 0)
         return masked_backward(dy, on.qkv, x, saved, on.shape, on.mask);
       return flash_backward(dy, Parts(on.qkv, x), x, saved, on.shape.fixed_order);
-    case Backend::math:
+    default:
       return aten::backward(dy, on.qkv, saved, x.H, x.K, on.mask, on.form);
   }
-  return at::Tensor();
 }
 
 /// Why a library refuses `work`; empty where it does it. What is no refusal is thrown on: memory that ran
@@ -280,11 +283,11 @@ std::string refusal_of_passes(Backend backend, const Call& on) {
   return why.empty() ? why : "backward: " + why;
 }
 
-/// The one choice for a shape. A forced backend is not tried: it runs, or its refusal is the caller's.
+/// The one choice for a shape. A named backend is not tried: it runs, or its refusal is the caller's.
 Backend chosen(const Call& on) {
   if (const auto known = Choices::all().find(on.shape)) return *known;
-  const Choice choice = choose(on.shape, [&](Backend backend) {
-    return on.shape.forced ? std::string() : refusal_of_passes(backend, on);
+  const spec::attention::Choice choice = choose(on.shape, [&](Backend backend) {
+    return on.shape.asked != Backend::automatic ? std::string() : refusal_of_passes(backend, on);
   });
   Choices::all().keep(on.shape, choice);
   return choice.backend;
@@ -292,12 +295,12 @@ Backend chosen(const Call& on) {
 
 /// Does `work`, a pass of `backend`. No other backend takes over where it is refused.
 template <class Work>
-void run_chosen(const Shape& shape, Backend backend, const char* pass, const Work& work) {
+void run_chosen(const Case& shape, Backend backend, const char* pass, const Work& work) {
   if (backend == Backend::math) return work();  // no library's: its errors are faults of the program
   const std::string why = refusal_of(work);
   if (why.empty()) return;
-  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses the " + pass + " of " +
-                                       describe(shape) + ": " + why +
+  throw UserError(ExitCode::usage, "compute.attention=" + to_string(backend) + " refuses the " + pass +
+                                       " of " + describe(shape) + ": " + why +
                                        "; compute.attention=auto takes what can compute it, "
                                        "compute.attention=math computes any shape");
 }
@@ -314,7 +317,8 @@ std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
 
 namespace cuda {
 
-std::string refusal(const Shape& shape, Backend backend, at::Device device) {
+std::string refusal(const Case& shape, Backend backend, at::Device device) {
+  if (backend == Backend::math) return "";
   const at::TensorOptions of_ids = at::TensorOptions(device).dtype(at::kInt);
   const Form form{.value_dim = shape.W};
   const std::vector<std::int64_t> token = shape.W > 0
@@ -322,7 +326,7 @@ std::string refusal(const Shape& shape, Backend backend, at::Device device) {
                                               : std::vector{shape.H + 2 * shape.K, shape.E};
   std::vector<std::int64_t> extents = {shape.B, shape.T};
   extents.insert(extents.end(), token.begin(), token.end());
-  const at::Tensor qkv = at::zeros(extents, at::TensorOptions(device).dtype(shape.type));
+  const at::Tensor qkv = at::zeros(extents, at::TensorOptions(device).dtype(at::kBFloat16));
   Documents documents;
   if (shape.documents)
     documents = {at::zeros({shape.B, shape.T}, of_ids),

@@ -202,7 +202,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   if (const std::string linear = spec::describe(setting.linear, codes); !linear.empty())
     start.linear =
         linear + (setting.model.experts && !setting.linear.experts ? "; experts in the compute type" : "");
-  start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
+  start.attention = spec::to_string(spec::memory::attention_backend(facts.memory.setting));
   start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;
   start.data = data_of(facts);
   start.settings = spec::settings(facts.config);

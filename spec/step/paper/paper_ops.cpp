@@ -686,11 +686,11 @@ Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, con
       for (const ExecutedPass pass : {ExecutedPass::backward, ExecutedPass::recompute})
         execute(part, pass, attention_flops().at(part, pass));
   }
-  const memory::AttentionKernel kernel = attention_kernel(s_);
+  const AttentionBackend backend = attention_backend(s_);
   Tensor dq, dk, dv, dqkv;
   const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
-  if (kernel == memory::AttentionKernel::cudnn) dqkv = whole();
-  if (kernel == memory::AttentionKernel::flash) {
+  if (backend == AttentionBackend::cudnn) dqkv = whole();
+  if (backend == AttentionBackend::flash) {
     dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
     dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
     dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);

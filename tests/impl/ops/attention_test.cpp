@@ -30,35 +30,21 @@ TEST(AttentionImpl, LseOfManyTokensIsWithinItsBound) {
   EXPECT_GT(off(plain * (1 + 1e-4)), bound);
 }
 
-TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTakeOverWhenAskedFor) {
-  using enum spec::AttentionBackend;
-  for (const auto& [backend, word] : {std::pair{cudnn, "cudnn"}, std::pair{flash, "flash"}}) {
-    try {
-      const attention::Forced refused(backend, at::kCPU);
-      ADD_FAILURE() << word;
-    } catch (const UserError& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(std::string(error.what()).find(std::string("compute.attention=") + word), std::string::npos);
-    }
-  }
+TEST(AttentionImpl, PlainProductsComputeBothPassesWhereTheyAreAskedFor) {
   const at::Tensor qkv = tests::normal({2, 37, 4, 8}, 1, at::kFloat),
                    dy = tests::normal({2, 37, 2, 8}, 2, at::kFloat);
-  attention::Forward forced;
-  at::Tensor gradient;
-  {
-    const attention::Forced here(math, at::kCPU);
-    {
-      const attention::Forced inside(automatic, at::kCPU);
-      EXPECT_FALSE(attention::forced());
-    }
-    EXPECT_EQ(attention::forced(), attention::Backend::math);
-    forced = attention::forward(qkv, 2, 1, {});
-    gradient = attention::backward(dy, qkv, forced, 2, 1, {});
-  }
-  const auto plain = attention::aten::forward(qkv, 2, 1, {});
-  EXPECT_TRUE(at::equal(forced.y, plain.y));
-  EXPECT_TRUE(at::equal(gradient, attention::aten::backward(dy, qkv, plain, 2, 1, {})));
-  EXPECT_FALSE(attention::forced());
+  const attention::Form form{.backend = attention::Backend::math};
+  const attention::Forward asked = attention::forward(qkv, 2, 1, {}, form),
+                           plain = attention::aten::forward(qkv, 2, 1, {}),
+                           loops = attention::forward(qkv, 2, 1, {});
+  EXPECT_EQ(asked.backend, attention::Backend::math);
+  EXPECT_EQ(loops.backend, attention::Backend::loops);
+  EXPECT_TRUE(at::equal(asked.y, plain.y));
+  EXPECT_TRUE(at::equal(attention::backward(dy, qkv, asked, 2, 1, {}, form),
+                        attention::aten::backward(dy, qkv, plain, 2, 1, {})));
+  EXPECT_FALSE(at::equal(attention::backward(dy, qkv, loops, 2, 1, {}),
+                         attention::aten::backward(dy, qkv, plain, 2, 1, {})))
+      << "sums in another order";
 }
 
 RC_GTEST_PROP(AttentionImpl, AgreesWithAutograd, ()) {

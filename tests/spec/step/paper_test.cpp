@@ -269,7 +269,7 @@ RC_GTEST_PROP(PaperSpec, ExecutedFlopsAreTheClosedFormulas, ()) {
   setting.model = tests::draw_trainable_model();
   setting.dtype = *rc::gen::element(Dtype::f64, Dtype::f32, Dtype::bf16);
   setting.recompute = *rc::gen::elementOf(all_recomputes);
-  setting.plain_attention = *rc::gen::arbitrary<bool>();
+  setting.attention = *rc::gen::element(AttentionBackend::automatic, AttentionBackend::math);
   setting.micro = *rc::gen::inRange<std::int64_t>(1, 4);
   setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 4);
   std::vector<std::vector<std::int64_t>> lengths(static_cast<std::size_t>(setting.micro));

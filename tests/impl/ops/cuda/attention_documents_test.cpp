@@ -214,9 +214,8 @@ TEST(AttentionDocumentsCuda, TheChoiceIsToldWithTheReasonOfEachRefusal) {
             std::string::npos);
   EXPECT_NE(told(tests::normal({1, 90, 4, 264}, 1, at::kBFloat16).to(gpu), documents).find("flash refused: "),
             std::string::npos);
-  const attention::Forced here(spec::AttentionBackend::cudnn, gpu);
   try {
-    attention::forward(qkv, 2, 1, documents);
+    attention::forward(qkv, 2, 1, documents, {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took documents";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

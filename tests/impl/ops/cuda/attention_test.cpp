@@ -206,21 +206,18 @@ TEST(AttentionCuda, WhatCudnnDoesNotWriteIntoOneTensorIsRefusedWithAReason) {
   }
 }
 
-TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
+TEST(AttentionCuda, ANamedBackendComputesOrSaysWhyItDoesNot) {
   ASSAY_NEEDS_GPU();
   const at::Tensor qkv = tests::normal({1, 256, 6, 64}, 1, at::kBFloat16).to(at::kCUDA),
                    dy = tests::normal({1, 256, 4, 64}, 2, at::kBFloat16).to(at::kCUDA);
-  for (const auto& [forced, backend] : {std::pair{spec::AttentionBackend::cudnn, attention::Backend::cudnn},
-                                        std::pair{spec::AttentionBackend::flash, attention::Backend::flash},
-                                        std::pair{spec::AttentionBackend::math, attention::Backend::math}}) {
-    const attention::Forced here(forced, at::kCUDA);
-    const auto out = attention::forward(qkv, 4, 1, {});
+  using attention::Backend;
+  for (const Backend backend : {Backend::cudnn, Backend::flash, Backend::math}) {
+    const auto out = attention::forward(qkv, 4, 1, {}, {.backend = backend});
     EXPECT_EQ(out.backend, backend);
     EXPECT_EQ(attention::backward(dy, qkv, out, 4, 1, {}).sizes(), qkv.sizes());
   }
-  const attention::Forced here(spec::AttentionBackend::cudnn, at::kCUDA);
   try {
-    attention::forward(qkv.to(at::kFloat), 4, 1, {});
+    attention::forward(qkv.to(at::kFloat), 4, 1, {}, {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took fp32";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

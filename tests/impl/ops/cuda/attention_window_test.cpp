@@ -116,9 +116,8 @@ TEST(AttentionWindowCuda, CudnnIsNotGivenWindowsThatLeaveSomethingOut) {
   ASSAY_NEEDS_GPU();
   const at::Tensor qkv = drawn(4, 64, 1);
   EXPECT_EQ(attention::forward(qkv, 2, 1, Mask({}, 500)).backend, Backend::cudnn);
-  const attention::Forced here(spec::AttentionBackend::cudnn, gpu);
   try {
-    attention::forward(qkv, 2, 1, Mask({}, 499));
+    attention::forward(qkv, 2, 1, Mask({}, 499), {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took a window";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("cudnn is not given windows"), std::string::npos);

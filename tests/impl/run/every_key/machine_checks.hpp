@@ -37,7 +37,6 @@ inline void attention_backend(Workshop& shop) {
     EXPECT_NE(outcome.refusal.find("runs on NVIDIA GPUs only"), std::string::npos) << outcome.refusal;
     EXPECT_FALSE(fs::exists(shop.folder("run"))) << "a refused run leaves no trace";
   }
-  EXPECT_FALSE(impl::attention::forced()) << "a run that has ended still chooses for the next";
 }
 
 /// A CPU's sums are in one order anyway: what the ops are given is seen.
