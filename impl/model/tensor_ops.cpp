@@ -105,8 +105,10 @@ at::Tensor TensorOps::by_value_head(const at::Tensor& x) const {
   return x.view({context_.batch.B, context_.batch.T, model().heads, -1});
 }
 
-at::Tensor TensorOps::heads_of(const at::Tensor& qkv) const {
-  return model().latent ? qkv.view({context_.batch.B, context_.batch.T, -1}) : by_head(qkv);
+attention::Heads TensorOps::heads(const Tensor& qkv) const {
+  const at::Tensor tokens =
+      model().latent ? qkv.view({context_.batch.B, context_.batch.T, -1}) : by_head(qkv);
+  return {tokens, model().heads, model().kv_heads, attention_form()};
 }
 
 at::Tensor TensorOps::by_token(const at::Tensor& x) const {
@@ -297,11 +299,10 @@ void TensorOps::rope(const Site& site, Tensor& qkv) {
   });
 }
 
-TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
+TensorOps::Attention TensorOps::attention(const Site& site, const Heads& heads) {
   return run(site, {}, [&] {
-    if (context_.cache) return Attention{context_.cache->attend(block_, heads_of(qkv))};
-    return Attention{
-        attention::forward(heads_of(qkv), model().heads, model().kv_heads, mask(), attention_form())};
+    if (context_.cache) return Attention{context_.cache->attend(block_, heads)};
+    return Attention{attention::forward(heads, mask(), context_.attention)};
   });
 }
 
@@ -310,20 +311,24 @@ TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attentio
   return read_by(site, by_token(attention.forward.y), weight, Role::activation, readers);
 }
 
-at::Tensor TensorOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
-  return run(site, {}, [&] {
-    return by_token(attention::backward(by_value_head(dy), heads_of(qkv), saved.forward, model().heads,
-                                        model().kv_heads, mask(), attention_form()));
-  });
+attention::Gradients TensorOps::attention_backward(const Site& site, Tensor dy, Heads heads,
+                                                   Attention saved) {
+  return run(site, {}, [&] { return attention::backward(by_value_head(dy), heads, saved.forward, mask()); });
 }
 
-at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                      Attention saved) {
-  return run(site, {}, [&] {
-    return by_token(attention::backward_through_rope(by_head(dy), by_head(qkv), saved.forward, model().heads,
-                                                     model().kv_heads, mask(), context_.rope_table,
-                                                     context_.batch.positions));
+at::Tensor TensorOps::together(HeadGradients gradients) { return by_token(gradients.together()); }
+
+at::Tensor TensorOps::rope_backward(const Site& site, HeadGradients d) {
+  const auto& positions = context_.batch.positions;
+  if (!d.joined.defined())
+    return run(site, {}, [&] {
+      return by_token(rope::joined_backward(d.dq, d.dk, d.dv, context_.rope_table, positions));
+    });
+  run(site, {d.joined}, [&] {
+    rope::rotate(d.joined, model().heads + model().kv_heads, context_.rope_table, positions,
+                 /*inverse=*/true);
   });
+  return by_token(d.joined);
 }
 
 TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up, const Weight& down,

@@ -91,6 +91,8 @@ class TensorOps {
     Gradient continued() const { return {into, linear::GradientSum::continues}; }
   };
   using VectorGradient = at::Tensor;
+  using Heads = attention::Heads;
+  using HeadGradients = attention::Gradients;
   struct Attention {
     attention::Forward forward;
     bool defined() const { return forward.y.defined(); }
@@ -229,11 +231,13 @@ class TensorOps {
                              const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
                              const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
-  Attention attention(const Site& site, const Tensor& qkv);
+  Heads heads(const Tensor& qkv) const;
+  Attention attention(const Site& site, const Heads& heads);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
-  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved);
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+  HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
+  Tensor together(HeadGradients gradients);
+  Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   spec::step::LatentSplit<TensorOps> latent_split(const Site& site, const Tensor& down);
   Tensor latent_join(const Site& site, Tensor key_value, Tensor shared_key);
@@ -316,7 +320,6 @@ class TensorOps {
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_value_head(const at::Tensor& x) const;  ///< [N, H W] as [B, T, H, W]
-  at::Tensor heads_of(const at::Tensor& qkv) const;     ///< q | k | v as attention takes them
   attention::Form attention_form() const { return attention::form_of(model(), context_.attention); }
   double norm_eps(const Site& site) const {
     return site.latent ? model().latent->norm_eps : model().norm_eps;

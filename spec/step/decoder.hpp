@@ -65,7 +65,7 @@ ResidualStream<Ops> attention_forward(Ops& ops, ResidualStream<Ops>& x, const De
   saved.rstd = norm.rstd;
   typename Ops::Tensor qkv = latent ? latent_forward(ops, std::move(norm.y), weights, keep, saved)
                                     : grouped_forward(ops, std::move(norm.y), weights, keep, saved);
-  saved.attention = ops.attention(site::attention, qkv);
+  saved.attention = ops.attention(site::attention, ops.heads(qkv));
   if (!latent || recompute < Recompute::mla_up) saved.qkv = qkv;
   qkv = typename Ops::Tensor{};
   const typename Ops::Operand attended =
@@ -231,7 +231,7 @@ typename Ops::Tensor attention_gradient(Ops& ops, GradientGathering<Ops> upstrea
   if (!saved.attention.defined()) {
     if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
     const auto again = ops.recompute();
-    saved.attention = ops.attention(site::attention, saved.qkv);
+    saved.attention = ops.attention(site::attention, ops.heads(saved.qkv));
   }
   typename Ops::Operand dy = gathered(ops, site::attention_output, std::move(upstream), weights.output);
   typename Ops::Operand attended = std::exchange(saved.attended, {});
@@ -242,13 +242,11 @@ typename Ops::Tensor attention_gradient(Ops& ops, GradientGathering<Ops> upstrea
   typename Ops::Tensor d_attended = ops.linear_input_gradient(site::attention_output, dy, weights.output);
   dy = {};
   if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
-  typename Ops::Tensor qkv = std::exchange(saved.qkv, {});
-  typename Ops::Attention attention = std::exchange(saved.attention, {});
-  if (ops.model().qk_norm || weights.key_value_down.defined())
-    return ops.attention_backward(site::attention, std::move(d_attended), std::move(qkv),
-                                  std::move(attention));
-  return ops.attention_backward_through_rope(site::attention, std::move(d_attended), std::move(qkv),
-                                             std::move(attention));
+  typename Ops::Heads heads = ops.heads(std::exchange(saved.qkv, {}));
+  typename Ops::HeadGradients gradient = ops.attention_backward(
+      site::attention, std::move(d_attended), std::move(heads), std::exchange(saved.attention, {}));
+  if (ops.model().qk_norm || weights.key_value_down.defined()) return ops.together(std::move(gradient));
+  return ops.rope_backward(site::rope, std::move(gradient));
 }
 
 /// The gradient of the block's input: that of x_mid, dx, plus the branch's.

@@ -647,10 +647,10 @@ attention::Shape PaperOps::attention_shape() const {
   return {.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim, .W = m.value_dim()};
 }
 
-Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
+Attention PaperOps::attention(const Site& site, const Heads& heads) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
-  match(site, qkv.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
+  match(site, heads.joined.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
   if (trace_) {
     record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
@@ -672,9 +672,9 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
   return quantised(site, "attended", Purpose::activations, rows, weight, quantise::Role::activation, readers);
 }
 
-/// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
-/// gives dq, dk and dv apart.
-Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved) {
+/// cuDNN and our loops write the gradients as one tensor, plain GEMMs when their own tensors are gone;
+/// FlashAttention gives dq, dk and dv apart.
+HeadGradients PaperOps::attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
   match(site, dy.columns(), shape.H * shape.W);
@@ -687,24 +687,33 @@ Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, con
         execute(part, pass, attention_flops().at(part, pass));
   }
   const AttentionBackend backend = attention_backend(s_);
-  Tensor dq, dk, dv, dqkv;
-  const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
-  if (backend == AttentionBackend::cudnn) dqkv = whole();
+  HeadGradients out;
+  const auto whole = [&] { return temporary(site.gradient, heads.joined.storage->shape, element_); };
+  if (backend == AttentionBackend::cudnn) out.joined = whole();
   if (backend == AttentionBackend::flash) {
-    dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
-    dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
-    dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
+    out.dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
+    out.dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
+    out.dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
   }
   held(attention_backward_scratch(s_, B_, T_));
-  return dqkv.defined() ? dqkv : whole();
+  if (!out.joined.defined() && !out.dq.defined()) out.joined = whole();
+  return out;
 }
 
-/// Where parts are joined they are turned in the same pass.
-Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                 const Attention& saved) {
-  Tensor dqkv = attention_backward(site, std::move(dy), std::move(qkv), saved);
-  record(step::site::rope, StepPass::backward, rope::backward_flops(turned()),
+Tensor PaperOps::together(HeadGradients gradients) {
+  if (gradients.joined.defined()) return std::move(gradients.joined);
+  const attention::Shape shape = attention_shape();
+  return temporary(step::site::attention.gradient,
+                   {B_ * T_, (shape.H + shape.K) * shape.E + shape.K * shape.W}, element_);
+}
+
+/// Gradients that stand apart are joined in the same pass.
+Tensor PaperOps::rope_backward(const Site& site, HeadGradients gradients) {
+  begin_op(site);
+  record(site, StepPass::backward, rope::backward_flops(turned()),
          rope::backward_bytes(turned(), element_, statistic_));
+  Tensor dqkv = together(std::move(gradients));
+  write(dqkv);
   return dqkv;
 }
 

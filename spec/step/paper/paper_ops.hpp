@@ -82,6 +82,14 @@ struct Gradient {
 struct VectorGradient {
   std::int64_t entries = 0;
 };
+/// q, k and v of all heads, side by side.
+struct Heads {
+  Tensor joined;
+};
+/// Their gradients: side by side, or apart.
+struct HeadGradients {
+  Tensor joined, dq, dk, dv;
+};
 struct Attention {
   Tensor y, lse;
   bool defined() const { return y.defined(); }
@@ -161,6 +169,8 @@ class PaperOps {
   using Vector = paper::Vector;
   using Gradient = paper::Gradient;
   using VectorGradient = paper::VectorGradient;
+  using Heads = paper::Heads;
+  using HeadGradients = paper::HeadGradients;
   using Attention = paper::Attention;
   using Routing = paper::Routing;
   using ChunkLoss = paper::ChunkLoss;
@@ -248,11 +258,13 @@ class PaperOps {
                              const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
                              const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
-  Attention attention(const Site& site, const Tensor& qkv);
+  Heads heads(Tensor qkv) const { return {std::move(qkv)}; }
+  Attention attention(const Site& site, const Heads& heads);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
-  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
+  HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
+  Tensor together(HeadGradients gradients);
+  Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   // Latent attention (paper_latent.cpp).
   step::LatentSplit<PaperOps> latent_split(const Site& site, const Tensor& down);
