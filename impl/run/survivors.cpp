@@ -108,12 +108,14 @@ std::string Survivors::save(int lost, bool stays, std::int64_t first_step,
   // What the slowest disk takes that anyone trains on [B/s].
   constexpr std::int64_t slowest = 50 << 20;
   const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);
-  const auto result =
-      at_most(patience, [this, writer = *writer, without, whole = *whole, count, patience, directory] {
-        return written(writer, without, whole, count, patience, directory);
-      });
+  // A save that waits in vain for a rank's part ends by itself, and takes its folder with it.
+  constexpr std::chrono::seconds its_end(10);
+  const auto result = at_most(patience + its_end,
+                              [this, writer = *writer, without, whole = *whole, count, patience, directory] {
+                                return written(writer, without, whole, count, patience, directory);
+                              });
   return result.value_or("weights and moments are not saved: that took longer than " +
-                         std::to_string(patience.count()) + " s");
+                         std::to_string((patience + its_end).count()) + " s");
 }
 
 std::string Survivors::written(const Writer& writer, int without, const WholeState& whole,

@@ -36,6 +36,12 @@ std::string known_refusal(const Case& of, AttentionBackend backend) {
   if (of.documents && !of.offsets) return "is not given documents without offsets";
   if (of.E % 8 != 0 || of.W % 8 != 0) return "takes multiples of 8 as head dimension";
   if (backend == flash && of.W > 0) return "takes values as wide as keys only";
+  if (backend == cudnn && of.S > 0) return "is not given queries among other keys";
+  if (backend == flash && of.S > 0 && of.documents)
+    return "is not given documents of queries among other keys";
+  // Causal from the bottom right, or every query sees every key.
+  if (backend == flash && of.S > 0 && of.first != of.S - of.T && (of.first + 1 < of.S || of.window > 0))
+    return "is not given keys that end among the queries";
   if (backend == cudnn && of.T == 1) return "is not given single tokens";
   if (backend == cudnn && of.documents) return "is not given documents";
   if (backend == cudnn && of.window > 0) return "is not given windows";
@@ -57,6 +63,7 @@ std::string describe(const Case& of) {
   return "attention of [" + std::to_string(of.B) + ", " + std::to_string(of.T) + ", " + std::to_string(of.H) +
          " + 2 x " + std::to_string(of.K) + ", " + std::to_string(of.E) +
          (of.W > 0 ? " and values of " + std::to_string(of.W) : "") + "] " + to_string(of.dtype) +
+         (of.S > 0 ? " at " + std::to_string(of.first) + " of " + std::to_string(of.S) + " keys" : "") +
          (of.documents ? " with documents" : "") +
          (of.window > 0 ? " with a window of " + std::to_string(of.window) : "") +
          (of.fixed_order ? " in a fixed order" : "");

@@ -22,10 +22,11 @@ struct Case {
   Dtype dtype;
   bool gpu = true;  ///< else a CPU
   std::int64_t B, T, H, K, E;
-  std::int64_t W = 0;   ///< entries of a value head where they are not E, else 0
-  bool documents;       ///< several in a sequence; a sequence of one token has nothing to mask
-  bool offsets;         ///< of the documents
-  std::int64_t window;  ///< that leaves something out, else 0
+  std::int64_t W = 0;             ///< entries of a value head where they are not E, else 0
+  bool documents;                 ///< several in a sequence; a sequence of one token has nothing to mask
+  bool offsets;                   ///< of the documents
+  std::int64_t window;            ///< that leaves something out, else 0
+  std::int64_t S = 0, first = 0;  ///< as of Shape and Mask, where they are not T and 0; else 0
   AttentionBackend asked = AttentionBackend::automatic;
   bool fixed_order;  ///< of backward's sums
   auto operator<=>(const Case&) const = default;

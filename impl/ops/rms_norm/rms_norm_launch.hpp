@@ -22,9 +22,9 @@ struct BackwardArguments {
   Dtype dtype;
   std::int64_t N, D;
   void* dy;  ///< becomes y where the value is asked for again
-  const void *x, *gain, *rstd;
-  void *dx, *dgain;
-  void* partial;  ///< [partial_rows(N), D] statistic type, scratch
+  const void *x, *gain, *rstd, *residual;
+  void *dx, *dgain;  ///< dx may be `residual`
+  void* partial;     ///< [partial_rows(N), D] statistic type, scratch
   ForwardValue value;
 };
 void launch_backward(const BackwardArguments& a, cudaStream_t stream);

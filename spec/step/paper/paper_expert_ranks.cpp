@@ -68,7 +68,10 @@ PaperOps::Pending<Operand> PaperOps::begin_dispatch(const Site& site, Operand x,
   Tensor leaving = make("leaving", site.purpose, {visits, x.columns}, element_);
   const auto number =
       record(site.op, Group::experts, Collective::all_to_all, Count(visits) * x.columns * element_);
-  return {operand(value(site, {came, x.columns})), std::move(leaving), number};
+  Pending<Operand> pending{operand(value(site, {came, x.columns})), std::move(leaving), number};
+  x = {};
+  run_deferred();
+  return pending;
 }
 
 PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arrived,
@@ -80,8 +83,10 @@ PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arr
   const auto number = record(site.op, Group::experts, Collective::all_to_all,
                              Count(of_arrived.rows()) * of_arrived.columns() * bytes);
   const std::vector<std::int64_t> back = {sent_tokens(routing.visit_rows.rows()), of_arrived.columns()};
-  return {make(statistic ? site.statistic : site.value, site.purpose, back, bytes), std::move(of_arrived),
-          number};
+  Pending<Tensor> pending{make(statistic ? site.statistic : site.value, site.purpose, back, bytes),
+                          std::move(of_arrived), number};
+  run_deferred();
+  return pending;
 }
 
 Tensor PaperOps::add_returned(const Site& site, const Tensor& base, const Tensor& returned,

@@ -62,7 +62,8 @@ PaperOps::PaperOps(const memory::Setting& setting, const Share& share, memory::L
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads),
       auxiliary_(setting.auxiliary),
-      drops_(setting.capacity > 0) {
+      drops_(setting.capacity > 0),
+      deferred_(setting.tensor_ranks > 1 || setting.expert_ranks > 1) {
   size_batch(setting.micro, setting.sequence_length);
   for (std::size_t number = 0; trace && number < share.sets.size(); ++number)
     layouts_.emplace_back(setting, share, number, *trace);
@@ -103,7 +104,9 @@ step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) {
 }
 
 void PaperOps::gradients_ready(std::int64_t block) {
-  for (PaperLayout& layout : layouts_) layout.gradients_ready(block);
+  deferred_.add_ready([this, block] {
+    for (PaperLayout& layout : layouts_) layout.gradients_ready(block);
+  });
 }
 
 /// Layouts that hold gradients whole write them with a step's first GEMM. Those that gather blocks sum a
@@ -130,6 +133,14 @@ void PaperOps::moment(const char* what, std::int64_t block, const char* part) {
 std::shared_ptr<const void> PaperOps::recompute() {
   const bool before = std::exchange(again_, true);
   return {this, [this, before](const void*) { again_ = before; }};
+}
+
+/// Behind a collective that begins while forward runs again, what waited is still backward.
+void PaperOps::run_deferred() {
+  if (deferred_.empty()) return;
+  const bool before = std::exchange(again_, false);
+  deferred_.run();
+  again_ = before;
 }
 
 // Tensors.
@@ -290,7 +301,9 @@ PaperOps::Pending<Tensor> PaperOps::begin_all_gather(const Site& site, Tensor x)
   shape.front() *= tensor_ranks();
   const auto number =
       record(site.op, Group::tensor, Collective::all_gather, Count(entries_of(shape)) * element_);
-  return {temporary("all_rows", shape, element_), std::move(x), number};
+  Pending<Tensor> pending{temporary("all_rows", shape, element_), std::move(x), number};
+  run_deferred();
+  return pending;
 }
 
 PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand x) {
@@ -306,7 +319,9 @@ PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tenso
   const auto number =
       record(site.op, Group::tensor, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
   shape.front() /= tensor_ranks();
-  return {temporary("own_rows", shape, element_), std::move(part), number};
+  Pending<Tensor> pending{temporary("own_rows", shape, element_), std::move(part), number};
+  run_deferred();
+  return pending;
 }
 
 void PaperOps::add(const Site& site, Tensor& sum, const Tensor& gradient) {
@@ -542,9 +557,10 @@ void PaperOps::norm_scratch(std::int64_t most_rows, std::int64_t columns) {
 }
 
 /// One pass over [N, D] more than the equation's, as dx is added to, and one where the value is made again.
-Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain,
-                                    const Weight& weight, Operand kept, ForwardValue forward_value) {
+step::NormGradient<PaperOps> PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                         const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                         const VectorGradient& dgain, const Weight& weight,
+                                                         Operand kept, ForwardValue forward_value) {
   begin_op(site);
   match(site, x.columns(), gain.entries);
   match(site, dgain.entries, gain.entries);
@@ -556,11 +572,12 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
          rms_norm::backward_bytes(shape, element_, statistic_) +
              (in_dy ? 2 : 1) * Count(shape.N) * shape.D * element_);
   norm_scratch(std::min<std::int64_t>(shape.N, memory::norm_partial_rows), shape.D);
+  if (dx.storage.use_count() > 1) dx = make("dx", Purpose::temporaries, dx.storage->shape, element_);
   write(dx);
-  if (!made_again) return kept;
+  if (!made_again) return {std::move(dx), std::move(kept)};
   if (in_dy) {
     write(dy);
-    return operand(dy);
+    return {std::move(dx), operand(dy)};
   }
   dy = {};
   Site at = site;
@@ -577,8 +594,8 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   }
   if (!on_gpu()) composed = temporary("composed", {shape.N, shape.D}, element_);
   wide = {}, product = {};
-  return coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
-               ReadBy::weight_gradient);
+  return {std::move(dx), coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
+                               ReadBy::weight_gradient)};
 }
 
 qk_norm::Shape PaperOps::normed(const Vector& q_gain, const Vector& k_gain) const {
@@ -648,10 +665,10 @@ attention::Shape PaperOps::attention_shape() const {
   return {.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim, .W = m.value_dim()};
 }
 
-Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
+Attention PaperOps::attention(const Site& site, const Heads& heads) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
-  match(site, qkv.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
+  match(site, heads.joined.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
   if (trace_) {
     record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
@@ -673,9 +690,9 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
   return quantised(site, "attended", Purpose::activations, rows, weight, quantise::Role::activation, readers);
 }
 
-/// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
-/// gives dq, dk and dv apart.
-Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved) {
+/// cuDNN and our loops write the gradients as one tensor, plain GEMMs when their own tensors are gone;
+/// FlashAttention gives dq, dk and dv apart.
+HeadGradients PaperOps::attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
   match(site, dy.columns(), shape.H * shape.W);
@@ -688,24 +705,33 @@ Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, con
         execute(part, pass, attention_flops().at(part, pass));
   }
   const AttentionBackend backend = attention_backend(s_);
-  Tensor dq, dk, dv, dqkv;
-  const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
-  if (backend == AttentionBackend::cudnn) dqkv = whole();
+  HeadGradients out;
+  const auto whole = [&] { return temporary(site.gradient, heads.joined.storage->shape, element_); };
+  if (backend == AttentionBackend::cudnn) out.joined = whole();
   if (backend == AttentionBackend::flash) {
-    dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
-    dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
-    dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
+    out.dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
+    out.dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
+    out.dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
   }
   held(attention_backward_scratch(s_, B_, T_));
-  return dqkv.defined() ? dqkv : whole();
+  if (!out.joined.defined() && !out.dq.defined()) out.joined = whole();
+  return out;
 }
 
-/// Where parts are joined they are turned in the same pass.
-Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                 const Attention& saved) {
-  Tensor dqkv = attention_backward(site, std::move(dy), std::move(qkv), saved);
-  record(step::site::rope, StepPass::backward, rope::backward_flops(turned()),
+Tensor PaperOps::together(HeadGradients gradients) {
+  if (gradients.joined.defined()) return std::move(gradients.joined);
+  const attention::Shape shape = attention_shape();
+  return temporary(step::site::attention.gradient,
+                   {B_ * T_, (shape.H + shape.K) * shape.E + shape.K * shape.W}, element_);
+}
+
+/// Gradients that stand apart are joined in the same pass.
+Tensor PaperOps::rope_backward(const Site& site, HeadGradients gradients) {
+  begin_op(site);
+  record(site, StepPass::backward, rope::backward_flops(turned()),
          rope::backward_bytes(turned(), element_, statistic_));
+  Tensor dqkv = together(std::move(gradients));
+  write(dqkv);
   return dqkv;
 }
 

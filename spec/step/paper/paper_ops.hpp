@@ -18,6 +18,7 @@
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rope.hpp"
 #include "spec/parallel/collective.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"
 #include "spec/step/paper/paper_layout.hpp"
 
@@ -83,6 +84,14 @@ struct Gradient {
 };
 struct VectorGradient {
   std::int64_t entries = 0;
+};
+/// q, k and v of all heads, side by side.
+struct Heads {
+  Tensor joined;
+};
+/// Their gradients: side by side, or apart.
+struct HeadGradients {
+  Tensor joined, dq, dk, dv;
 };
 struct Attention {
   Tensor y, lse;
@@ -167,6 +176,8 @@ class PaperOps {
   using Vector = paper::Vector;
   using Gradient = paper::Gradient;
   using VectorGradient = paper::VectorGradient;
+  using Heads = paper::Heads;
+  using HeadGradients = paper::HeadGradients;
   using Attention = paper::Attention;
   using Routing = paper::Routing;
   using ChunkLoss = paper::ChunkLoss;
@@ -198,6 +209,11 @@ class PaperOps {
   step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
   void release(std::int64_t) const {}
   void gradients_ready(std::int64_t block);
+  template <class Work>
+  void defer(Work work) {
+    deferred_.add(std::move(work));
+  }
+  void run_deferred();
 
   void moment(const char* what, std::int64_t block = 0, const char* part = "");
   /// Forward runs again while the result lives.
@@ -235,9 +251,10 @@ class PaperOps {
                                   ReadBy readers);
   step::Normed<PaperOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
                                          const Vector& gain, const Weight& weight, ReadBy readers);
-  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
-                            Operand kept, ForwardValue value);
+  step::NormGradient<PaperOps> rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                 const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                 const VectorGradient& dgain, const Weight& weight,
+                                                 Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -249,11 +266,13 @@ class PaperOps {
                              const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
                              const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
-  Attention attention(const Site& site, const Tensor& qkv);
+  Heads heads(Tensor qkv) const { return {std::move(qkv)}; }
+  Attention attention(const Site& site, const Heads& heads);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
-  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
+  HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
+  Tensor together(HeadGradients gradients);
+  Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   // Latent attention (paper_latent.cpp).
   step::LatentSplit<PaperOps> latent_split(const Site& site, const Tensor& down);
@@ -378,6 +397,7 @@ class PaperOps {
   router::Auxiliary auxiliary_;
   bool drops_ = false;  ///< rows, by a capacity
   bool again_ = false;
+  step::Deferred deferred_;
   Tensor kept_row_losses_;                        ///< of a mixture's micro-batch
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };

@@ -143,10 +143,6 @@ RC_GTEST_PROP(CollectivesSpec, ExpertRanksExecuteWhatOneRankDoes, ()) {
   RC_ASSERT(executed() == several);
 }
 
-const char* name_of(Collective kind) {
-  constexpr const char* names[] = {"all-gather", "reduce-scatter", "all-reduce", "all-to-all"};
-  return names[static_cast<std::size_t>(kind)];
-}
 const char* name_of(Group group) {
   constexpr const char* names[] = {"tokens", "tensor", "holders", "experts", "state", "replicas"};
   return names[static_cast<std::size_t>(group)];
@@ -158,8 +154,8 @@ std::string lines(const Setting& setting) {
   const paper::Trace trace = paper::trace(setting);
   std::string text;
   for (const paper::CollectiveRecord& each : trace.collectives) {
-    text += "  " + std::to_string(static_cast<std::int64_t>(each.calls)) + " x " + name_of(each.kind) +
-            " over " + name_of(each.over) + " of " +
+    text += "  " + std::to_string(static_cast<std::int64_t>(each.calls)) + " x " +
+            std::string(facts_of(each.kind).words) + " over " + name_of(each.over) + " of " +
             (each.op ? std::string(time::to_string(*each.op)) : "block " + std::to_string(each.block)) +
             ", " + each.bytes.to_string() + " B:";
     const auto gemms = std::count_if(

@@ -110,9 +110,9 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
     const at::Tensor dqkv = attention::backward(in.dy, in.qkv, out, h.H, h.K, documents);
     for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
     const at::Tensor wide = in.qkv.to(at::kDouble);
-    const auto plain = attention::aten::forward(wide, h.H, h.K, documents);
+    const auto plain = attention::aten::forward({wide, h.H, h.K}, documents);
     at::Tensor plain_dqkv =
-        attention::aten::backward(in.dy.to(at::kDouble), wide, plain, h.H, h.K, documents);
+        attention::aten::backward(in.dy.to(at::kDouble), {wide, h.H, h.K}, plain, documents).joined;
     const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(900.0);
     EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
     EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
@@ -125,7 +125,7 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
     const auto table = rope::table(angles, batch.T, at::kBFloat16, gpu),
                wide_table = rope::table(angles, batch.T, at::kDouble, gpu);
     const at::Tensor before =
-        attention::backward_through_rope(in.dy, in.qkv, out, h.H, h.K, documents, table, positions);
+        parity::turned_back(attention::backward(in.dy, {in.qkv, h.H, h.K}, out, documents), table, positions);
     rope::rotate(plain_dqkv, h.H + h.K, wide_table, positions, /*inverse=*/true);
     // Turning a pair mixes its two errors, and rounds once more.
     EXPECT_LE(parity::share_of_largest(before, plain_dqkv),

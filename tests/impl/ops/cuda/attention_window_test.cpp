@@ -58,12 +58,13 @@ TEST(AttentionWindowCuda, WindowsOfManyTilesMatchPlainProducts) {
         const auto out = attention::forward(qkv, H, K, mask);
         EXPECT_EQ(out.backend, Backend::flash);
         EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
-        const auto plain = attention::aten::forward(wide, H, K, mask);
+        const auto plain = attention::aten::forward({wide, H, K}, mask);
         EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
         EXPECT_LE((out.lse - plain.lse).abs().max().item<double>(),
                   parity::fused_lse_bound(qkv, H, K, plain.lse));
         const at::Tensor dqkv = attention::backward(dy, qkv, out, H, K, mask),
-                         plain_dqkv = attention::aten::backward(dy.to(at::kDouble), wide, plain, H, K, mask);
+                         plain_dqkv =
+                             attention::aten::backward(dy.to(at::kDouble), {wide, H, K}, plain, mask).joined;
         EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
       }
 }
