@@ -571,7 +571,7 @@ class Run {
   std::string saved_without_;  ///< a lost rank, by the watch's thread: what became of it
   std::exception_ptr failed_;  ///< of this rank alone, until the others know
   std::optional<Profiling> profiling_;
-  std::optional<Profile> profile_;                  ///< that was not told yet
+  std::optional<Profile> profile_;                  ///< that was not shown yet
   double waited_for_save_ = 0;                      ///< by the step that comes next [s]
   std::optional<Validation> validated_;             ///< last
   std::optional<double> lowest_loss_;               ///< of the validations so far [nats per token]

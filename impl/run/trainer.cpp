@@ -44,7 +44,7 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
                              std::int64_t start_step) {
   data::LoaderPlan plan{.seed = config.seed,
                         .sequences = batch.sequences,
-                        .deal = {.micro = batch.micro, .ranks = batch.ranks},
+                        .split = {.micro = batch.micro, .ranks = batch.ranks},
                         .rank = rank,
                         .start_step = start_step,
                         .prefetch = config.prefetch,
@@ -265,10 +265,11 @@ std::vector<StepReport::Source> Trainer::sources_of(const Agreed& agreed) const 
   const auto before = spec::data::read_before(order_, step_),
              then = spec::data::read_before(order_, step_ + 1);
   for (std::size_t k = 0; k < before.size(); ++k)
-    out.push_back({.name = config_.mixture[k].name,
-                   .tokens = (then[k] - before[k]) * config_.sequence_length,
-                   .valid_tokens = agreed.valid_of_sources[k],
-                   .epochs = static_cast<double>(then[k]) / static_cast<double>(order_.stocks[k].trained())});
+    out.push_back(
+        {.name = config_.mixture[k].name,
+         .tokens = (then[k] - before[k]) * config_.sequence_length,
+         .valid_tokens = agreed.valid_of_sources[k],
+         .epochs = static_cast<double>(then[k]) / static_cast<double>(order_.of_sources[k].trained())});
   return out;
 }
 

@@ -16,7 +16,7 @@ struct ForwardArguments {
   void *y, *rstd;                  ///< y null: statistics alone
   float* amax = nullptr;           ///< fp32 [1], raised to the largest magnitude of y as it is rounded
 };
-void launch_forward(const ForwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 
 struct BackwardArguments {
   Dtype dtype;
@@ -27,14 +27,14 @@ struct BackwardArguments {
   void* partial;     ///< [partial_rows(N), D] statistic type, scratch
   ForwardValue value;
 };
-void launch_backward(const BackwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
 /// Whether a row is short enough for the backward kernel: at most 16,384 bf16 entries, 2,048 where rows are
 /// not aligned to 16 bytes.
-bool fits(const BackwardArguments& a);
+ASSAY_KERNEL bool fits(const BackwardArguments& a);
 
 /// Rows of the scratch that backward sums the gain's gradient in: fixed by N, not by the device, so that the
 /// order of the sum is the same everywhere.
-std::int64_t partial_rows(std::int64_t N);
+ASSAY_KERNEL std::int64_t partial_rows(std::int64_t N);
 
 }  // namespace assay::impl::rms_norm::cuda

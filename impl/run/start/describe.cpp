@@ -127,7 +127,7 @@ std::string repeats(const RunFacts& facts) {
   const std::vector<std::int64_t> read = spec::data::read_before(order, facts.config.steps);
   std::string text;
   for (std::size_t k = 0; k < read.size(); ++k) {
-    const std::int64_t samples = order.mixture ? order.stocks[k].trained() : order.trained();
+    const std::int64_t samples = order.mixture ? order.of_sources[k].trained() : order.trained();
     if (read[k] <= samples) continue;
     const double times = static_cast<double>(read[k]) / static_cast<double>(samples);
     text += (text.empty() ? "; the run reads " : ", ") +

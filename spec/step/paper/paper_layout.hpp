@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "spec/memory/setting.hpp"
+#include "spec/parallel/collective.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec::paper {
 
 enum class Group;
-enum class Collective;
 struct Trace;
 
 class PaperLayout {

@@ -144,15 +144,15 @@ TEST(TrainerImpl, ACopyOfTheWeightsThatDiffersIsNamed) {
 void expect_sources(const StepReport& report, const spec::data::SampleOrder& order,
                     const data::SampleSource& source, const reference::TrainState& state,
                     const spec::ModelSpec& model) {
-  ASSERT_EQ(report.sources.size(), order.stocks.size());
-  for (std::size_t k = 0; k < order.stocks.size(); ++k) {
+  ASSERT_EQ(report.sources.size(), order.of_sources.size());
+  for (std::size_t k = 0; k < order.of_sources.size(); ++k) {
     std::vector<std::int64_t> own;
     for (const std::int64_t sample : spec::data::step_samples(order, report.step))
       if (spec::data::source_of(order, sample) == k) own.push_back(sample);
     EXPECT_EQ(report.sources[k].tokens, std::ssize(own) * tokens);
     const auto read = spec::data::read_before(order, report.step + 1)[k];
     EXPECT_EQ(report.sources[k].epochs,
-              static_cast<double>(read) / static_cast<double>(order.stocks[k].samples));
+              static_cast<double>(read) / static_cast<double>(order.of_sources[k].samples));
     if (own.empty()) {
       EXPECT_EQ(report.sources[k].valid_tokens, 0);
       EXPECT_EQ(report.result.source_losses[k], 0);

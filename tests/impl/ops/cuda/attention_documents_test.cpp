@@ -66,7 +66,7 @@ struct Inputs {
 
 TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     parity::attention_matches_reference(d, Backend::flash);
   }));
@@ -74,7 +74,7 @@ TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) 
 
 TEST(AttentionDocumentsCuda, OneDocumentASequenceIsTheUnmaskedResult) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     std::fill(d.documents.begin(), d.documents.end(), 0);
     d.window = 0;

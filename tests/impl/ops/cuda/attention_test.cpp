@@ -19,8 +19,8 @@ namespace {
 
 TEST(AttentionCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::attention_matches_reference(at::kCUDA); }));
-  EXPECT_TRUE(rc::check([] { parity::attention_of_a_span_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::attention_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::attention_of_a_span_matches_reference(at::kCUDA); }));
 }
 
 TEST(AttentionCuda, TheChoiceOfAShapeIsToldOnceWithItsReasons) {

@@ -38,7 +38,7 @@ at::Tensor drawn(std::int64_t heads, std::int64_t E, std::uint64_t seed) {
 
 TEST(AttentionWindowCuda, DrawnWindowsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     d.window = *rc::gen::inRange<std::int64_t>(1, d.T);
     if (*rc::gen::arbitrary<bool>()) d.documents.clear();

@@ -23,12 +23,12 @@ constexpr attention::Form deepseek{.value_dim = 128, .score_factor = 1.87};
 
 TEST(LatentAttentionCuda, ExpandMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::latent_expand_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::latent_expand_matches_reference(at::kCUDA); }));
 }
 
 TEST(LatentAttentionCuda, ExpandBackwardMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::latent_expand_backward_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::latent_expand_backward_matches_reference(at::kCUDA); }));
 }
 
 TEST(LatentAttentionCuda, RepeatedCallsGiveTheSameBits) {

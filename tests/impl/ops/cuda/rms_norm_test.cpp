@@ -12,12 +12,12 @@ namespace {
 
 TEST(RmsNormCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rms_norm_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rms_norm_matches_reference(at::kCUDA); }));
 }
 
 TEST(RmsNormCuda, OfASumIsBothApart) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rms_norm_of_a_sum_is_both_apart(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rms_norm_of_a_sum_is_both_apart(at::kCUDA); }));
 }
 
 TEST(RmsNormCuda, SameBitsTwice) {

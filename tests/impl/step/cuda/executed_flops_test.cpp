@@ -107,7 +107,7 @@ MeasuredFlops step(const Drawn& drawn) {
 
 TEST(ExecutedFlopsCuda, StepsOfDrawnTinyModelsRunExactlyWhatTheSpecSays) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const Drawn drawn = draw();
     const std::string differ = difference(step(drawn), stated(drawn));
     if (!differ.empty())
