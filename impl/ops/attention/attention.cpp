@@ -42,7 +42,7 @@ struct Seen {
     const std::int64_t last = of.first + x.T;
     if (last >= x.S) return;
     heads.k = x.k.narrow(1, 0, last), heads.v = x.v.narrow(1, 0, last), heads.S = last;
-    heads.joined = {};
+    heads.joined = at::Tensor();
     if (of.documents.defined())
       mask.documents = Documents(of.documents.numbers.narrow(1, 0, last).contiguous());
   }
