@@ -18,8 +18,9 @@ double cpu_milliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-/// The budget is 30 ms a rank on one core (12 to 24 were measured), and the limit here three times that, of
-/// the thread's own time: a walk through all parameters per block or per op took 250 ms and more.
+/// The budget is 30 ms a rank on one core (8 to 26 were measured). The limit is four times that, of the
+/// thread's own time, which busy neighbours double: walks through all parameters for each block or op took up
+/// to 1,640 ms.
 TEST(PaperTimeSpec, ARankOfALargeModelIsWalkedInMilliseconds) {
 #if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
   GTEST_SKIP() << "the limit is one of optimised code";
@@ -55,7 +56,7 @@ TEST(PaperTimeSpec, ARankOfALargeModelIsWalkedInMilliseconds) {
     }
     std::cout << rank.model << ", " << rank.data << " x " << rank.tensor << " ranks, " << rank.expert
               << " expert ranks: " << best << " ms\n";
-    EXPECT_LE(best, 90) << rank.model;
+    EXPECT_LE(best, 120) << rank.model;
   }
 }
 
