@@ -1,6 +1,6 @@
 #pragma once
 // Every field of ModelSpec and of its parts, listed once: its name, its keys in Hugging Face's config.json,
-// and what trainer and reference compute of it. Readers, writers, refusals and spec/model/hugging_face.md
+// and what trainer and reference compute of it. Readers, writers, refusals and docs/model-fields.md
 // walk these lists; a table of its own covers them with one entry a field. So a new field is nowhere ignored
 // in silence:
 //   1. The static_assert under a list fails until the new field stands in that list.
