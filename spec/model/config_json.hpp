@@ -1,6 +1,6 @@
 #pragma once
 // What the readers of Hugging Face's config.json share: typed access to its objects, the options that change
-// nothing, windows of attention, and its names of the model's fields (spec/model/hugging_face.md).
+// nothing, and windows of attention (spec/model/hugging_face.md).
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -96,10 +96,5 @@ void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int6
 
 /// Refuses layers of other types than full attention, or one window that all have (`read_window`).
 void refuse_other_layers(const Fields& fields, Family family);
-
-/// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
-/// place of the first of them that the file holds.
-std::string in_config_json_words(const std::string& values, const ModelSpec& model, document::Item root,
-                                 std::string& where);
 
 }  // namespace assay::spec::config_json
