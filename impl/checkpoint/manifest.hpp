@@ -1,7 +1,5 @@
 #pragma once
 // manifest.json of a checkpoint (spec/checkpoint/checkpoint.md).
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,11 +16,7 @@ inline constexpr std::int64_t manifest_schema = 2;
 
 /// The parts of a checkpoint, of which each parameter has one tensor: master weights and the slots of the
 /// optimizer's state. A router's bias is in the first alone.
-inline constexpr auto part_names = [] {
-  std::array<const char*, 1 + spec::optimizer.slots.size()> names = {"master"};
-  std::ranges::copy(spec::optimizer.slots, names.begin() + 1);
-  return names;
-}();
+inline constexpr auto part_names = spec::adamw::parts;
 
 /// A parameter of the model.
 struct ParameterEntry {

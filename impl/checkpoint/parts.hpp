@@ -16,8 +16,8 @@ struct Part {
 };
 
 inline constexpr auto parts = [] {
-  std::array<Part, part_names.size()> all = {Part{part_names[0], &ParameterBuffers::master}};
-  for (std::size_t i = 1; i < all.size(); ++i) all[i] = {part_names[i], state_slots[i - 1]};
+  std::array<Part, part_names.size()> all = {};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {part_names[i], state_parts[i]};
   return all;
 }();
 

@@ -108,8 +108,8 @@ std::int64_t ParameterBuffers::bytes() const {
   for (const ParameterBuffers* set : sets()) {
     for (const at::Tensor* buffer : {&set->weights, &set->gradients, &set->gains.values, &set->router_biases})
       add(*buffer);
-    for (const auto slot : state_slots) add(set->*slot);
-    if (!set->master.is_same(set->weights)) add(set->master);
+    for (const auto part : state_parts)
+      if (!(set->*part).is_same(set->weights)) add(set->*part);
   }
   return sum;
 }
@@ -129,8 +129,9 @@ ParameterBuffers flat_buffers(spec::ParameterSet&& set, Dtype dtype, at::Device 
   const Dtype state = dtype == Dtype::bf16 ? states : dtype;
   buffers.weights = zeros(dtype, shards_weights);
   buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, shards_weights);
-  buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
-  for (const auto slot : state_slots) buffers.*slot = zeros(state, true);
+  for (const auto part : state_parts)
+    buffers.*part =
+        state == dtype && part == &ParameterBuffers::master ? buffers.weights : zeros(state, true);
   if (dtype == Dtype::bf16)
     buffers.gains = whole_vectors(buffers, buffers.master, spec::norm_gains(buffers.inventory), at::kFloat);
   return buffers;

@@ -59,10 +59,10 @@ struct ParameterBuffers {
   std::int64_t bytes() const;
 };
 
-/// Where the slots of spec::optimizer are, in their order.
-inline constexpr at::Tensor ParameterBuffers::*state_slots[] = {&ParameterBuffers::moment1,
-                                                                &ParameterBuffers::moment2};
-static_assert(std::size(state_slots) == spec::optimizer.slots.size());
+/// Where the parts of spec::adamw are, in their order.
+inline constexpr at::Tensor ParameterBuffers::*state_parts[] = {
+    &ParameterBuffers::master, &ParameterBuffers::moment1, &ParameterBuffers::moment2};
+static_assert(std::size(state_parts) == spec::adamw::parts.size());
 
 /// Zeroed buffers of what a rank holds of `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for
 /// master weights and moments in fp32, Dtype::bf16 for moments in bf16 and no master weights; not read for

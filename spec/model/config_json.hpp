@@ -28,17 +28,14 @@ class Fields {
     return found && found->is(document::Kind::null) ? std::nullopt : found;
   }
   bool has(const char* key) const { return look_up(key).has_value(); }  ///< null counts
-  std::int64_t integer(const char* key) const {
-    return kept<std::int64_t>(0, [&] { return required(key).integer(); });
+  /// Of a file without the key `otherwise`; with none, it is asked for.
+  std::int64_t integer(const char* key, std::optional<std::int64_t> otherwise = {}) const {
+    return kept(otherwise.value_or(0),
+                [&] { return use(key, otherwise) ? *otherwise : required(key).integer(); });
   }
-  std::int64_t integer(const char* key, std::int64_t otherwise) const {
-    return kept(otherwise, [&] { return find(key) ? find(key)->integer() : otherwise; });
-  }
-  double real(const char* key) const {
-    return kept(0.0, [&] { return required(key).real(); });
-  }
-  double real(const char* key, double otherwise) const {
-    return kept(otherwise, [&] { return find(key) ? find(key)->real() : otherwise; });
+  double real(const char* key, std::optional<double> otherwise = {}) const {
+    return kept(otherwise.value_or(0),
+                [&] { return use(key, otherwise) ? *otherwise : required(key).real(); });
   }
   bool flag(const char* key, bool otherwise) const {
     return kept(otherwise, [&] { return find(key) ? find(key)->boolean() : otherwise; });
@@ -54,6 +51,10 @@ class Fields {
   std::optional<document::Item> look_up(const char* key) const {
     read_->insert(key);
     return object_.find(key);
+  }
+  template <class Value>
+  bool use(const char* key, const std::optional<Value>& otherwise) const {
+    return otherwise && !find(key);
   }
   template <class Value, class Read>
   Value kept(Value value, const Read& read) const {

@@ -64,16 +64,6 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   config_json::refuse_other_layers(fields, family);
 }
 
-std::int64_t value_of(const Fields& file, const char* key, std::optional<std::int64_t> otherwise) {
-  return otherwise ? file.integer(key, *otherwise) : file.integer(key);
-}
-double value_of(const Fields& file, const char* key, std::optional<double> otherwise) {
-  return otherwise ? file.real(key, *otherwise) : file.real(key);
-}
-bool value_of(const Fields& file, const char* key, std::optional<bool> otherwise) {
-  return file.flag(key, otherwise.value());
-}
-
 /// Reads the fields of a part that stand in a file of `type` as they are (spec/model/fields.hpp).
 template <class Part>
 void read_plain(const Fields& file, std::string_view type, Part& part) {
@@ -88,8 +78,11 @@ void read_plain(const Fields& file, std::string_view type, Part& part) {
       stated->each_key([&](const std::string& each) {  // all count as read
         if (file.find(each.c_str()) && !std::exchange(found, true)) key = each;
       });
-      if constexpr (requires { value = value_of(file, "", stated->otherwise); })
-        if (!key.empty()) value = value_of(file, key.c_str(), stated->otherwise);
+      if (key.empty()) return;
+      using T = std::remove_cvref_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, bool>) value = file.flag(key.c_str(), value);
+      if constexpr (std::is_same_v<T, std::int64_t>) value = file.integer(key.c_str(), stated->otherwise);
+      if constexpr (std::is_same_v<T, double>) value = file.real(key.c_str(), stated->otherwise);
     }
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
-// What the optimizer keeps of every parameter beside its master weights. Buffers, plan, checkpoint, its size
-// on disk and what survivors save iterate over it.
+// What a run keeps of every parameter between steps, and how its optimizer updates it. Buffers, plan,
+// checkpoint, its size on disk and what survivors save iterate over the parts.
+#include <array>
 #include <span>
 
 namespace assay::spec {
@@ -8,16 +9,10 @@ namespace assay::spec {
 /// What an update reads together: one entry, so that shards may end anywhere, or a whole matrix.
 enum class Granularity { element, matrix };
 
-/// `slots`: names of its state, each with an entry for every learned entry, of the master weights' type.
-struct Optimizer {
-  std::span<const char* const> slots;
-  Granularity granularity;
-};
-
 namespace adamw {
-inline constexpr const char* slots[] = {"moment1", "moment2"};
-}
-/// Of every run.
-inline constexpr Optimizer optimizer = {adamw::slots, Granularity::element};
+/// The master weights, and slots of their type with an entry for every learned one.
+inline constexpr std::array parts = {"master", "moment1", "moment2"};
+inline constexpr Granularity granularity = Granularity::element;
+}  // namespace adamw
 
 }  // namespace assay::spec
