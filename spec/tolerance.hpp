@@ -29,15 +29,7 @@ constexpr double unit_roundoff(Dtype dtype) {
 
 /// "bf16"
 constexpr const char* to_string(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::f64:
-      return "f64";
-    case Dtype::f32:
-      return "f32";
-    case Dtype::bf16:
-      return "bf16";
-  }
-  return "";
+  return dtype == Dtype::f64 ? "f64" : dtype == Dtype::f32 ? "f32" : "bf16";
 }
 
 /// Bytes of one element. Unit: [B].

@@ -56,8 +56,12 @@ const std::string& unique_from(Item json, std::set<std::string>& known) {
 
 /// The name of one of the checkpoint's parts.
 std::string part_from(Item json, std::string name) {
-  if (std::ranges::find(part_names, name) == std::end(part_names))
-    json.wrong("of the parts master, moment1 and moment2");
+  if (std::ranges::find(part_names, name) == std::end(part_names)) {
+    std::string all;
+    for (const char* each : part_names)
+      all += (all.empty() ? "" : each == part_names.back() ? " and " : ", ") + std::string(each);
+    json.wrong("of the parts " + all);
+  }
   return name;
 }
 

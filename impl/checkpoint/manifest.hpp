@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "impl/checkpoint/data_file.hpp"
+#include "spec/ops/optimizer.hpp"
 #include "spec/parallel/slice.hpp"
 
 namespace assay::impl::checkpoint {
@@ -13,9 +14,9 @@ namespace assay::impl::checkpoint {
 /// Schema of what is written; 1, with a file for each part and every tensor whole, is read.
 inline constexpr std::int64_t manifest_schema = 2;
 
-/// The parts of a checkpoint, of which each parameter has one tensor: master weights and the moments. A
-/// router's bias is in the first alone.
-inline constexpr const char* part_names[] = {"master", "moment1", "moment2"};
+/// The parts of a checkpoint, of which each parameter has one tensor: master weights and the slots of the
+/// optimizer's state. A router's bias is in the first alone.
+inline constexpr auto part_names = spec::adamw::parts;
 
 /// A parameter of the model.
 struct ParameterEntry {

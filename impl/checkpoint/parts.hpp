@@ -1,5 +1,5 @@
 #pragma once
-// The three parts of a checkpoint, and the flat buffers that they hold
+// The parts of a checkpoint, and the flat buffers that they hold
 // (spec/checkpoint/checkpoint.md).
 #include <ATen/core/Tensor.h>
 
@@ -15,9 +15,11 @@ struct Part {
   at::Tensor ParameterBuffers::*buffer;
 };
 
-inline constexpr Part parts[] = {{part_names[0], &ParameterBuffers::master},
-                                 {part_names[1], &ParameterBuffers::moment1},
-                                 {part_names[2], &ParameterBuffers::moment2}};
+inline constexpr auto parts = [] {
+  std::array<Part, part_names.size()> all = {};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {part_names[i], state_parts[i]};
+  return all;
+}();
 
 /// Whether a part holds a parameter: a router's bias, which no gradient moves, has no moments.
 inline bool holds(const Part& part, const spec::Parameter& parameter) {

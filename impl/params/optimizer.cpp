@@ -64,6 +64,7 @@ UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSetting
 namespace {
 void update_set(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
                 const at::Tensor& coefficient) {
+  static_assert(spec::adamw::granularity == spec::Granularity::element, "a shard ends within a matrix");
   const auto ranges = decay_ranges(buffers);
   for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
     for (const DecayRange& range : ranges) {

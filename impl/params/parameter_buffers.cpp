@@ -102,11 +102,14 @@ std::vector<ParameterBuffers*> ParameterBuffers::sets() {
 
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
+  const auto add = [&](const at::Tensor& buffer) {
+    if (buffer.defined()) sum += static_cast<std::int64_t>(buffer.nbytes());
+  };
   for (const ParameterBuffers* set : sets()) {
-    for (const at::Tensor* buffer : {&set->weights, &set->gradients, &set->moment1, &set->moment2,
-                                     &set->gains.values, &set->router_biases})
-      if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
-    if (!set->master.is_same(set->weights)) sum += static_cast<std::int64_t>(set->master.nbytes());
+    for (const at::Tensor* buffer : {&set->weights, &set->gradients, &set->gains.values, &set->router_biases})
+      add(*buffer);
+    for (const auto part : state_parts)
+      if (!(set->*part).is_same(set->weights)) add(set->*part);
   }
   return sum;
 }
@@ -126,9 +129,9 @@ ParameterBuffers flat_buffers(spec::ParameterSet&& set, Dtype dtype, at::Device 
   const Dtype state = dtype == Dtype::bf16 ? states : dtype;
   buffers.weights = zeros(dtype, shards_weights);
   buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, shards_weights);
-  buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
-  buffers.moment1 = zeros(state, true);
-  buffers.moment2 = zeros(state, true);
+  for (const auto part : state_parts)
+    buffers.*part =
+        state == dtype && part == &ParameterBuffers::master ? buffers.weights : zeros(state, true);
   if (dtype == Dtype::bf16)
     buffers.gains = whole_vectors(buffers, buffers.master, spec::norm_gains(buffers.inventory), at::kFloat);
   return buffers;

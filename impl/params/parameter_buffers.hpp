@@ -3,10 +3,12 @@
 // laid out by one spec::Partition. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
+#include <iterator>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
+#include "spec/ops/optimizer.hpp"
 #include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 
@@ -56,6 +58,11 @@ struct ParameterBuffers {
   /// Bytes of all buffers of all sets, storage shared by two counted once.
   std::int64_t bytes() const;
 };
+
+/// Where the parts of spec::adamw are, in their order.
+inline constexpr at::Tensor ParameterBuffers::*state_parts[] = {
+    &ParameterBuffers::master, &ParameterBuffers::moment1, &ParameterBuffers::moment2};
+static_assert(std::size(state_parts) == spec::adamw::parts.size());
 
 /// Zeroed buffers of what a rank holds of `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for
 /// master weights and moments in fp32, Dtype::bf16 for moments in bf16 and no master weights; not read for

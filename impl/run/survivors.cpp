@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "impl/checkpoint/parts.hpp"
 #include "impl/checkpoint/snapshot.hpp"
 #include "impl/health/judge.hpp"
 #include "impl/machine/host_name.hpp"
@@ -103,8 +104,8 @@ std::string Survivors::save(int lost, bool stays, std::int64_t first_step,
     return "weights and moments are not saved: " + who + (stays ? " failed" : " was lost") +
            " in the middle of their update";
   std::int64_t bytes = 0;
-  for (const auto part : {&ParameterBuffers::master, &ParameterBuffers::moment1, &ParameterBuffers::moment2})
-    bytes += static_cast<std::int64_t>((buffers_.*part).nbytes());
+  for (const checkpoint::Part& part : checkpoint::parts)
+    bytes += static_cast<std::int64_t>((buffers_.*part.buffer).nbytes());
   // What the slowest disk takes that anyone trains on [B/s].
   constexpr std::int64_t slowest = 50 << 20;
   const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);

@@ -10,11 +10,6 @@ namespace assay::spec {
 
 namespace {
 
-/// Of a sum over `layers` equal layers, the share of `chosen` ones.
-Count part(const Count& sum_of_layers, std::int64_t layers, std::int64_t chosen) {
-  return layers == 0 ? Count(0) : chosen * sum_of_layers.divided_exactly_by(layers);
-}
-
 /// Sum of FLOPs over time at peak; `peak_of` gives nothing where there is no peak.
 template <class PeakOf>
 std::optional<double> rate_at_peak(const FlopsByPrecision& flops, const PeakOf& peak_of) {
@@ -43,21 +38,19 @@ FlopsByPrecision exact_flops_by_precision(const ModelSpec& m, std::int64_t seque
              std::to_string(m.layers - 1) + ": each is named once";
     });
   }
-  std::int64_t layers = 0, dense = 0;  // quantised ones
-  for (std::int64_t layer = 0; layer < m.layers; ++layer)
-    if (!left_out.contains(layer)) ++layers, dense += !m.sparse(layer);
-
-  using enum FlopComponent;
+  // Of every token and matrix three GEMMs, forward's and those of the two gradients, or of experts all but
+  // the last.
   Count quantised;
-  if (linear.recipe != quantise::Recipe::none) {
-    for (const FlopComponent component : {qkv, latent_projections, attention_output})
-      quantised += part(exact.of(component), m.layers, layers);
-    for (const FlopComponent component : {gate_up, down})
-      quantised += part(exact.of(component), m.layers - m.sparse_layers(), dense);
-    if (linear.experts)
-      quantised +=
-          2 * part(exact.of(routed_experts), m.sparse_layers(), layers - dense).divided_exactly_by(3);
-  }
+  const auto add_gemms = [&](std::int64_t gemms, std::int64_t tokens, const std::vector<Extents>& matrices) {
+    for (const auto& [rows, columns] : matrices) quantised += 2 * Count(gemms) * tokens * rows * columns;
+  };
+  if (linear.recipe != quantise::Recipe::none)
+    for (std::int64_t layer = 0; layer < m.layers; ++layer) {
+      if (left_out.contains(layer)) continue;
+      add_gemms(3, sequence_length, block_linears(m, layer));
+      if (linear.experts && m.sparse(layer))
+        add_gemms(2, sequence_length * m.experts->active, expert_linears(m));
+    }
   FlopsByPrecision out;
   const auto add = [&](Precision precision, const Count& count) {
     if (count > Count(0)) out[precision] += count;

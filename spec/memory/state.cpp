@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "spec/memory/quantised.hpp"
+#include "spec/ops/optimizer.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec::memory {
@@ -39,9 +40,8 @@ void hold_parameters(const Setting& s, const ParameterSet& set, std::vector<Tens
   };
   hold("weights", {size}, element);
   hold("gradients", {size}, statistic);
-  if (of_state != element) hold("master", {shard}, of_state);
-  hold("moment1", {shard}, of_state);
-  hold("moment2", {shard}, of_state);
+  for (const char* part : adamw::parts)  // beside weights of their type there are no master weights
+    if (of_state != element || part != adamw::parts.front()) hold(part, {shard}, of_state);
   const std::int64_t gains = norm_gains(partition.inventory).flat_size;
   if (bf16 && gains > 0) hold("gains", {gains}, statistic);
   if (layout.shards_weights()) {

@@ -1,6 +1,6 @@
 #pragma once
 // What the readers of Hugging Face's config.json share: typed access to its objects, the options that change
-// nothing, windows of attention, and its names of the model's fields (spec/model/hugging_face.md).
+// nothing, and windows of attention (spec/model/hugging_face.md).
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,17 +28,14 @@ class Fields {
     return found && found->is(document::Kind::null) ? std::nullopt : found;
   }
   bool has(const char* key) const { return look_up(key).has_value(); }  ///< null counts
-  std::int64_t integer(const char* key) const {
-    return kept<std::int64_t>(0, [&] { return required(key).integer(); });
+  /// Of a file without the key `otherwise`; with none, it is asked for.
+  std::int64_t integer(const char* key, std::optional<std::int64_t> otherwise = {}) const {
+    return kept(otherwise.value_or(0),
+                [&] { return use(key, otherwise) ? *otherwise : required(key).integer(); });
   }
-  std::int64_t integer(const char* key, std::int64_t otherwise) const {
-    return kept(otherwise, [&] { return find(key) ? find(key)->integer() : otherwise; });
-  }
-  double real(const char* key) const {
-    return kept(0.0, [&] { return required(key).real(); });
-  }
-  double real(const char* key, double otherwise) const {
-    return kept(otherwise, [&] { return find(key) ? find(key)->real() : otherwise; });
+  double real(const char* key, std::optional<double> otherwise = {}) const {
+    return kept(otherwise.value_or(0),
+                [&] { return use(key, otherwise) ? *otherwise : required(key).real(); });
   }
   bool flag(const char* key, bool otherwise) const {
     return kept(otherwise, [&] { return find(key) ? find(key)->boolean() : otherwise; });
@@ -54,6 +51,10 @@ class Fields {
   std::optional<document::Item> look_up(const char* key) const {
     read_->insert(key);
     return object_.find(key);
+  }
+  template <class Value>
+  bool use(const char* key, const std::optional<Value>& otherwise) const {
+    return otherwise && !find(key);
   }
   template <class Value, class Read>
   Value kept(Value value, const Read& read) const {
@@ -96,10 +97,5 @@ void read_window(const Fields& fields, ModelSpec& model, std::optional<std::int6
 
 /// Refuses layers of other types than full attention, or one window that all have (`read_window`).
 void refuse_other_layers(const Fields& fields, Family family);
-
-/// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
-/// place of the first of them that the file holds.
-std::string in_config_json_words(const std::string& values, const ModelSpec& model, document::Item root,
-                                 std::string& where);
 
 }  // namespace assay::spec::config_json

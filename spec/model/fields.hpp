@@ -1,6 +1,6 @@
 #pragma once
 // Every field of ModelSpec and of its parts, listed once: its name, its keys in Hugging Face's config.json,
-// and what trainer and reference compute of it. Readers, writers, refusals and spec/model/hugging_face.md
+// and what trainer and reference compute of it. Readers, writers, refusals and docs/model-fields.md
 // walk these lists; a table of its own covers them with one entry a field. So a new field is nowhere ignored
 // in silence:
 //   1. The static_assert under a list fails until the new field stands in that list.
@@ -91,6 +91,9 @@ struct Computed {
   bool (*holds)(const T&) = nullptr;
   const char* feature = "";
   bool reference_ahead = false;  ///< the reference computes every value
+  /// What a model has whose field is not at its default and whose first loss is therefore not expected
+  /// (initial_loss.hpp); empty: the expectation covers every value that is computed.
+  const char* no_first_loss = "";
 };
 /// `value` alone is computed.
 template <auto value>
@@ -297,8 +300,9 @@ constexpr std::tuple model_fields = {
           {{"gpt2", "", true}, {"llama", "mlp_bias", false}}, only<false>("biases of its MLP")),
     Field("norm_bias", &ModelSpec::norm_bias, never<ModelSpec>, {{"gpt2", "", true}},
           only<false>("biases of its norms")),
-    Field("experts", &ModelSpec::experts, never<ModelSpec>),
-    Field("latent_attention", &ModelSpec::latent, never<ModelSpec>),
+    Field("experts", &ModelSpec::experts, never<ModelSpec>, {}, {.no_first_loss = "a mixture of experts"}),
+    Field("latent_attention", &ModelSpec::latent, never<ModelSpec>, {},
+          {.no_first_loss = "latent attention"}),
     Field("multi_token_layers", &ModelSpec::multi_token_layers, never<ModelSpec>,
           {{"deepseek_v3", "num_nextn_predict_layers", {}, ConfigUse::written}},
           only<std::int64_t{0}>("multi-token prediction")),

@@ -64,16 +64,6 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   config_json::refuse_other_layers(fields, family);
 }
 
-std::int64_t value_of(const Fields& file, const char* key, std::optional<std::int64_t> otherwise) {
-  return otherwise ? file.integer(key, *otherwise) : file.integer(key);
-}
-double value_of(const Fields& file, const char* key, std::optional<double> otherwise) {
-  return otherwise ? file.real(key, *otherwise) : file.real(key);
-}
-bool value_of(const Fields& file, const char* key, std::optional<bool> otherwise) {
-  return file.flag(key, otherwise.value());
-}
-
 /// Reads the fields of a part that stand in a file of `type` as they are (spec/model/fields.hpp).
 template <class Part>
 void read_plain(const Fields& file, std::string_view type, Part& part) {
@@ -88,8 +78,11 @@ void read_plain(const Fields& file, std::string_view type, Part& part) {
       stated->each_key([&](const std::string& each) {  // all count as read
         if (file.find(each.c_str()) && !std::exchange(found, true)) key = each;
       });
-      if constexpr (requires { value = value_of(file, "", stated->otherwise); })
-        if (!key.empty()) value = value_of(file, key.c_str(), stated->otherwise);
+      if (key.empty()) return;
+      using T = std::remove_cvref_t<decltype(value)>;
+      if constexpr (std::is_same_v<T, bool>) value = file.flag(key.c_str(), value);
+      if constexpr (std::is_same_v<T, std::int64_t>) value = file.integer(key.c_str(), stated->otherwise);
+      if constexpr (std::is_same_v<T, double>) value = file.real(key.c_str(), stated->otherwise);
     }
   });
 }
@@ -241,14 +234,54 @@ std::string name_of(const std::string& origin) {
   const std::string last = path.substr(path.rfind('/') + 1);
   return last.empty() || last == "." || last == ".." ? "model" : last;
 }
-}  // namespace
 
-namespace {
+/// The key of the field that `check` calls `prefix` + its name; empty: no such field, or none of one name.
+template <class Part>
+std::string_view key_of(std::string_view name, std::string_view prefix, std::string_view type) {
+  std::string_view key;
+  if (!name.starts_with(prefix)) return key;
+  name.remove_prefix(prefix.size());
+  for_each(fields<Part>, [&](const auto& field) {
+    if (const auto* found = field.config.of(type); found && field.name == name) key = found->name();
+  });
+  return key;
+}
+std::string_view config_json_key(std::string_view name, const ModelSpec& model) {
+  const std::string_view type = to_string(model.family);
+  if (const auto key = key_of<ModelSpec>(name, "", type); !key.empty()) return key;
+  if (const auto key = key_of<Experts>(name, "experts.", type); !key.empty()) return key;
+  if (const auto key = key_of<LatentAttention>(name, "latent_attention.", type); !key.empty()) return key;
+  if (!model.rope_scaling) return "";
+  return key_of<RopeScaling>(name, "", to_string(model.rope_scaling->kind));
+}
+
+/// `values` of a SpecError, "kv_heads=3 does not divide heads=8", in config.json's words; `where` becomes the
+/// place of the first of them that the file holds.
+std::string in_config_json_words(const std::string& values, const ModelSpec& model, Item root,
+                                 std::string& where) {
+  std::string out;
+  bool placed = false;
+  for (std::size_t at = 0; at < values.size();) {
+    const std::size_t end = std::min(values.find_first_of("= ,;", at), values.size());
+    const std::string word = values.substr(at, end - at);
+    const std::string_view key =
+        end < values.size() && values[end] == '=' ? config_json_key(word, model) : "";
+    out += key.empty() ? word : key;
+    if (end < values.size()) out += values[end];
+    at = end + 1;
+    if (const auto value = !key.empty() && !placed ? root.find(key) : std::nullopt) {
+      where = value->where();
+      placed = true;
+    }
+  }
+  return out;
+}
+
 /// The spec's words for its sizes are not config.json's, and of several files it must be clear which.
 void check_in_words_of(Item root, const ModelSpec& model, const std::string& origin, Faults& faults) {
   for (const SpecError& broken : broken_constraints(model)) {
     std::string where = origin;
-    const std::string said = config_json::in_config_json_words(broken.values(), model, root, where);
+    const std::string said = in_config_json_words(broken.values(), model, root, where);
     if (where == origin && !faults.none()) continue;  // of a field that follows from those before
     faults.gather([&] {
       throw SpecError(broken.label(), said + "; correct it in " + where + " (names: spec/model/model.md)");

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "spec/error.hpp"
+#include "spec/model/fields.hpp"
 #include "spec/model/residual_overlap.hpp"
 #include "spec/model/trainable.hpp"
 
@@ -67,9 +68,13 @@ double beyond_linear(double x) { return x < 1e-4 ? x * x / 2 : std::expm1(x) - x
 }  // namespace
 
 std::string without_initial_loss(const ModelSpec& model) {
-  return model.experts  ? "a mixture of experts"
-         : model.latent ? "latent attention"
-                        : untrainable_feature(model);
+  std::string feature;
+  for_each(model_fields, [&](const auto& field) {
+    if (feature.empty() && *field.computed.no_first_loss &&
+        !(model.*field.member == ModelSpec().*field.member))
+      feature = field.computed.no_first_loss;
+  });
+  return feature.empty() ? untrainable_feature(model) : feature;
 }
 
 InitialLoss expected_initial_loss(const ModelSpec& model, const TokenStatistics& b) {

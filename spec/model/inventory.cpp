@@ -4,6 +4,7 @@
 #include <array>
 
 #include "spec/error.hpp"
+#include "spec/model/block_matrices.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::spec {
@@ -83,6 +84,10 @@ class Writer {
     to_.add(name + ".weight", {m_.width}, Role::norm);
     if (m_.norm_bias) to_.add(name + ".bias", {m_.width}, Role::bias);
   }
+  void matrix(const std::string& name, Role role, bool fused_with_last = false) {
+    const Extents of = matrix_rows::of(role)->extents(m_);
+    to_.add(name + ".weight", {of[0], of[1]}, role, fused_with_last);
+  }
   void bias_if(bool wanted, const std::string& name, std::int64_t entries, bool fused_with_last = false) {
     if (wanted) to_.add(name + ".bias", {entries}, Role::bias, fused_with_last);
   }
@@ -115,10 +120,10 @@ class Writer {
   }
 
   void attention(const std::string& at) {
-    const std::int64_t D = m_.width, E = m_.head_dim, HE = m_.heads * E, KE = m_.kv_heads * E;
-    to_.add(at + "q_proj.weight", {HE, D}, Role::query);
-    to_.add(at + "k_proj.weight", {KE, D}, Role::key, true);
-    to_.add(at + "v_proj.weight", {KE, D}, Role::value, true);
+    const std::int64_t E = m_.head_dim, HE = m_.heads * E, KE = m_.kv_heads * E;
+    matrix(at + "q_proj", Role::query);
+    matrix(at + "k_proj", Role::key, true);
+    matrix(at + "v_proj", Role::value, true);
     bias_if(m_.qkv_bias, at + "q_proj", HE);
     bias_if(m_.qkv_bias, at + "k_proj", KE, true);
     bias_if(m_.qkv_bias, at + "v_proj", KE, true);
@@ -126,25 +131,21 @@ class Writer {
       to_.add(at + "q_norm.weight", {m_.qk_norm_across_heads ? HE : E}, Role::norm);
       to_.add(at + "k_norm.weight", {m_.qk_norm_across_heads ? KE : E}, Role::norm);
     }
-    to_.add(at + "o_proj.weight", {D, HE}, Role::attention_output);
-    bias_if(m_.output_bias, at + "o_proj", D);
+    matrix(at + "o_proj", Role::attention_output);
+    bias_if(m_.output_bias, at + "o_proj", m_.width);
   }
 
   void latent_attention(const std::string& at) {
     const LatentAttention& a = *m_.latent;
-    const std::int64_t D = m_.width, H = m_.heads, E = m_.head_dim;
     if (a.query_rank > 0) {
-      to_.add(at + "q_a_proj.weight", {a.query_rank, D}, Role::query_down);
+      matrix(at + "q_a_proj", Role::query_down);
       to_.add(at + "q_a_layernorm.weight", {a.query_rank}, Role::norm);
-      to_.add(at + "q_b_proj.weight", {H * E, a.query_rank}, Role::query_up);
-    } else {
-      to_.add(at + "q_proj.weight", {H * E, D}, Role::query_up);
     }
-    to_.add(at + "kv_a_proj_with_mqa.weight", {a.key_value_rank + a.rope_dim, D}, Role::key_value_down);
+    matrix(at + (a.query_rank > 0 ? "q_b_proj" : "q_proj"), Role::query_up);
+    matrix(at + "kv_a_proj_with_mqa", Role::key_value_down);
     to_.add(at + "kv_a_layernorm.weight", {a.key_value_rank}, Role::norm);
-    to_.add(at + "kv_b_proj.weight", {H * (E - a.rope_dim + a.value_dim), a.key_value_rank},
-            Role::key_value_up);
-    to_.add(at + "o_proj.weight", {D, H * a.value_dim}, Role::attention_output);
+    matrix(at + "kv_b_proj", Role::key_value_up);
+    matrix(at + "o_proj", Role::attention_output);
   }
 
   using ThreeNames = std::array<const char*, 3>;  ///< of gate, up, down
@@ -154,8 +155,9 @@ class Writer {
   /// then their biases, then all matrices out of them and their biases.
   void mlps(const std::vector<std::string>& ats, std::int64_t inner, const ThreeNames& names,
             const ThreeRoles& roles) {
-    const std::int64_t D = m_.width;
     const std::size_t first = gated(m_.mlp) ? 0 : 1;
+    std::array<Extents, 3> of;
+    for (std::size_t i = 0; i < of.size(); ++i) of[i] = matrix_rows::of(roles[i])->extents(m_);
     const auto stack = [&](std::size_t begin, std::size_t end, const auto& add) {
       bool behind_another = false;
       for (const std::string& at : ats)
@@ -166,16 +168,16 @@ class Writer {
         }
     };
     stack(first, 2, [&](std::string& name, std::size_t i, bool behind_another) {
-      to_.add(std::move(name.append(".weight")), {inner, D}, roles[i], behind_another);
+      to_.add(std::move(name.append(".weight")), {of[i][0], of[i][1]}, roles[i], behind_another);
     });
     stack(first, 2, [&](const std::string& name, std::size_t, bool behind_another) {
       bias_if(m_.mlp_bias, name, inner, behind_another);
     });
     stack(2, 3, [&](std::string& name, std::size_t i, bool behind_another) {
-      to_.add(std::move(name.append(".weight")), {D, inner}, roles[i], behind_another);
+      to_.add(std::move(name.append(".weight")), {of[i][0], of[i][1]}, roles[i], behind_another);
     });
     stack(2, 3, [&](const std::string& name, std::size_t, bool behind_another) {
-      bias_if(m_.mlp_bias, name, D, behind_another);
+      bias_if(m_.mlp_bias, name, m_.width, behind_another);
     });
   }
 
@@ -183,7 +185,7 @@ class Writer {
     const Experts& e = *m_.experts;
     const ThreeNames names = m_.family == Family::mixtral ? ThreeNames{"w1", "w3", "w2"}
                                                           : ThreeNames{"gate_proj", "up_proj", "down_proj"};
-    to_.add(at + "gate.weight", {e.count, m_.width}, Role::router);
+    matrix(at + "gate", Role::router);
     if (e.router_bias) to_.add(at + "gate.e_score_correction_bias", {e.count}, Role::router_bias);
     std::vector<std::string> routed;
     for (std::int64_t expert = 0; expert < e.count; ++expert)
@@ -216,6 +218,18 @@ void check_arguments(const ModelSpec& model, std::int64_t alignment) {
 }
 
 }  // namespace
+
+std::vector<Extents> matrices_in(InFp8 fp8, const ModelSpec& model, bool sparse) {
+  std::vector<Extents> out;
+  for (const MatrixRows& rows : matrix_rows::list) {
+    if (rows.fp8 != fp8 || rows.layers == (sparse ? InLayers::dense : InLayers::sparse)) continue;
+    const Extents extents = rows.extents(model);
+    if (rows.begins) out.push_back({0, extents[1]});
+    out.back()[0] += extents[0];
+  }
+  std::erase_if(out, [](const Extents& extents) { return extents[0] == 0; });
+  return out;
+}
 
 Inventory inventory(const ModelSpec& model, std::int64_t alignment) {
   check_arguments(model, alignment);

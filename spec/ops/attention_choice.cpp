@@ -9,19 +9,8 @@ namespace assay::spec {
 using enum AttentionBackend;
 
 std::string to_string(AttentionBackend backend) {
-  switch (backend) {
-    case automatic:
-      return "auto";
-    case cudnn:
-      return "cudnn";
-    case flash:
-      return "flash";
-    case loops:
-      return "loops";
-    case math:
-      return "math";
-  }
-  return "";
+  constexpr const char* names[] = {"auto", "cudnn", "flash", "loops", "math"};
+  return names[static_cast<std::size_t>(backend)];
 }
 
 namespace attention {

@@ -7,7 +7,7 @@
 
 namespace assay::spec::cross_entropy {
 
-void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, double z_loss,
+void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, const Terms& terms,
            Vocabulary columns) {
   const bool slice = columns == Vocabulary::slice;
   // cross_entropy_c5
@@ -30,8 +30,8 @@ void check(const Shape& shape, std::span<const std::int64_t> targets, double nor
   require(std::isfinite(normalizer) && normalizer > 0, "cross_entropy_c3",
           [&] { return "normalizer=" + std::to_string(normalizer); });
   // cross_entropy_c4
-  require(std::isfinite(z_loss) && z_loss >= 0, "cross_entropy_c4",
-          [&] { return "z_loss=" + std::to_string(z_loss); });
+  require(std::isfinite(terms.z) && terms.z >= 0, "cross_entropy_c4",
+          [&] { return "z_loss=" + std::to_string(terms.z); });
 }
 
 std::int64_t count_valid(std::span<const std::int64_t> targets) {

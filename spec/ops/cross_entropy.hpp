@@ -12,6 +12,12 @@ namespace assay::spec::cross_entropy {
 /// Target of a token that takes no part in the loss (the default of PyTorch's cross_entropy).
 inline constexpr std::int64_t ignore = -100;
 
+/// What decides the loss beside logits and targets; trainer and kernels pass it on.
+struct Terms {
+  double z = 0;                                      ///< coefficient of the z-loss
+  constexpr Terms(double z_loss = 0) : z(z_loss) {}  // NOLINT: implicit
+};
+
 struct Shape {
   std::int64_t N = 0;  ///< rows (B*T)
   std::int64_t V = 0;  ///< entries of a row
@@ -19,9 +25,9 @@ struct Shape {
 
 /// Errors: SpecError cross_entropy_c1 (targets != N), cross_entropy_c2 (a target neither in [0, V) nor -100;
 /// names the first one and its place), cross_entropy_c3 (normalizer not > 0 and finite), cross_entropy_c4
-/// (z_loss not >= 0 and finite), cross_entropy_c5 (V < 1 or N < 0). A slice may have no columns, and targets
+/// (terms.z not >= 0 and finite), cross_entropy_c5 (V < 1 or N < 0). A slice may have no columns, and targets
 /// may be `foreign`.
-void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, double z_loss,
+void check(const Shape& shape, std::span<const std::int64_t> targets, double normalizer, const Terms& terms,
            Vocabulary columns = Vocabulary::whole);
 
 /// Targets other than -100.

@@ -2,12 +2,12 @@
 // In which precision the linears of decoder blocks compute, and where FP8 twins of their weights are made.
 // (spec/ops/quantise.md)
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "spec/error.hpp"
+#include "spec/model/block_matrices.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/ops/quantise.hpp"
 
@@ -77,27 +77,14 @@ inline std::string describe(const LinearPrecision& linear, bool codes = false) {
                                                     : "before each GEMM");
 }
 
-/// [out, in] of the linears of layer `layer`, from 0, that a recipe quantises: qkv, or the projections of
-/// latent attention; output; of a dense layer gate and up, and down. Router and shared experts stay in the
-/// compute type, routed ones are those of `expert_linears`.
-inline std::vector<std::array<std::int64_t, 2>> block_linears(const ModelSpec& model, std::int64_t layer) {
-  const std::int64_t D = model.width, E = model.head_dim, H = model.heads, F = model.ffn;
-  std::vector<std::array<std::int64_t, 2>> out;
-  if (model.latent) {
-    const std::int64_t Cq = model.latent->query_rank, Ckv = model.latent->key_value_rank,
-                       R = model.latent->rope_dim, W = model.latent->value_dim;
-    if (Cq > 0) out.push_back({Cq, D});
-    out.insert(out.end(), {{H * E, Cq > 0 ? Cq : D}, {Ckv + R, D}, {H * (E - R + W), Ckv}, {D, H * W}});
-  } else {
-    out = {{(H + 2 * model.kv_heads) * E, D}, {D, H * E}};
-  }
-  if (!model.sparse(layer)) out.insert(out.end(), {{2 * F, D}, {D, F}});
-  return out;
+/// Of the linears of layer `layer`, from 0, that a recipe quantises.
+inline std::vector<Extents> block_linears(const ModelSpec& model, std::int64_t layer) {
+  return matrices_in(InFp8::linears, model, model.sparse(layer));
 }
 
-/// [out, in] of one routed expert's linears: gate and up, and down.
-inline std::vector<std::array<std::int64_t, 2>> expert_linears(const ModelSpec& model) {
-  return {{2 * model.experts->width, model.width}, {model.width, model.experts->width}};
+/// Of one routed expert's linears, of a model that has experts.
+inline std::vector<Extents> expert_linears(const ModelSpec& model) {
+  return matrices_in(InFp8::experts, model, true);
 }
 
 /// Whether FP8 GEMMs take every block linear of `model` on N tokens. Errors: SpecError quantise_c3.

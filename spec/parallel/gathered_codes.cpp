@@ -2,32 +2,18 @@
 
 #include <algorithm>
 
+#include "spec/model/block_matrices.hpp"
+
 namespace assay::spec {
 
 namespace {
 /// The router and experts are gathered in the compute type.
 bool is_linear(const Parameter& parameter) {
-  switch (parameter.role) {
-    case Role::query:
-    case Role::key:
-    case Role::value:
-    case Role::query_down:
-    case Role::query_up:
-    case Role::key_value_down:
-    case Role::key_value_up:
-    case Role::attention_output:
-    case Role::gate:
-    case Role::up:
-    case Role::down:
-      return true;
-    default:
-      return false;
-  }
+  const MatrixRows* rows = matrix_rows::of(parameter.role);
+  return rows && rows->fp8 == InFp8::linears;
 }
-/// Keys and values are rows of the queries' linear, up those of gate's.
 bool begins_linear(const Parameter& parameter) {
-  return is_linear(parameter) && parameter.role != Role::key && parameter.role != Role::value &&
-         parameter.role != Role::up;
+  return is_linear(parameter) && matrix_rows::of(parameter.role)->begins;
 }
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "spec/model/block_matrices.hpp"
 #include "spec/model/inventory.hpp"
 
 namespace assay::spec::step {
@@ -83,10 +84,10 @@ constexpr auto decoder_fields() {
                     Field{&P::key_value_down, Role::key_value_down},
                     Field{&P::key_value_norm, "self_attn.kv_a_layernorm.weight"},
                     Field{&P::key_value_up, Role::key_value_up},
-                    Field{&P::output, "self_attn.o_proj.weight"},
+                    Field{&P::output, Role::attention_output},
                     Field{&P::norm_mlp, "post_attention_layernorm.weight"},
-                    Field{&P::gate_up, "mlp.gate_proj.weight", "mlp.up_proj.weight"},
-                    Field{&P::down, "mlp.down_proj.weight"},
+                    Field{&P::gate_up, Role::gate, Role::up},
+                    Field{&P::down, Role::down},
                     Field{&P::router, Role::router},
                     Field{&P::router_bias, Role::router_bias},
                     Field{&P::experts_gate_up, Role::expert_gate, Role::expert_up},
@@ -99,10 +100,18 @@ constexpr auto decoder_fields() {
 /// (spec/ops/linear_precision.hpp).
 template <class P>
 constexpr auto linear_fields() {
-  return std::array{&P::qkv,    &P::query_down, &P::query_up, &P::key_value_down,  &P::key_value_up,
-                    &P::output, &P::gate_up,    &P::down,     &P::experts_gate_up, &P::experts_down};
+  std::array<decltype(&P::qkv), matrix_rows::count(InFp8::linears) + matrix_rows::count(InFp8::experts)>
+      out{};
+  std::size_t count = 0;
+  const auto take = [&](const auto& field) {
+    if constexpr (std::is_same_v<decltype(field.member), decltype(&P::qkv)>)
+      if (const MatrixRows* rows = matrix_rows::of(field.first.role); rows && rows->fp8 != InFp8::never)
+        out.at(count++) = field.member;
+  };
+  std::apply([&](const auto&... field) { (take(field), ...); }, decoder_fields<P>());
+  return out;
 }
-inline constexpr std::size_t first_linear_of_experts = 8;
+inline constexpr std::size_t first_linear_of_experts = matrix_rows::count(InFp8::linears);
 
 /// The parameters from `first` to `last`, which stand beside each other in the flat buffer.
 struct FieldRange {

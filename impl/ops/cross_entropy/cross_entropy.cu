@@ -53,11 +53,11 @@ __device__ Running<M> block_merged(Running<M> mine, Running<M>* scratch) {
 
 /// Of the thread's entries of a row: thread i has vectors i, i + threads and so on.
 template <class T, int width>
-__device__ Running<Math<T>> thread_sum(const T* logit, std::int64_t V) {
+__device__ Running<Math<T>> thread_sum(const T* logit, const RowArguments& rows) {
   using M = Math<T>;
   using Vec = Vector<T, width>;
   const Vec* values = reinterpret_cast<const Vec*>(logit);
-  const std::int64_t vectors = V / width, threads = blockDim.x;
+  const std::int64_t V = rows.V, vectors = V / width, threads = blockDim.x;
   Running<M> mine{static_cast<M>(-INFINITY), M(0)};
   for (std::int64_t i = threadIdx.x; i < vectors; i += loads_ahead * threads) {
     Held<T, width> held[loads_ahead];
@@ -95,25 +95,27 @@ __device__ Math<T> row_forward(const ForwardArguments& a, const T* logit, std::i
   using M = Math<T>;
   __shared__ Running<M> scratch[32];
   const std::int64_t row = blockIdx.x;
-  const bool valid = target != a.ignore, writes = threadIdx.x == 0;
+  const bool valid = target != a.rows.ignore, writes = threadIdx.x == 0;
   // Read before the threads meet, after which a gradient may be written over it.
   const double of_target = valid && writes ? static_cast<double>(widen(logit[target])) : 0;
-  const Running<M> all = block_merged(thread_sum<T, width>(logit, a.V), scratch);
+  const Running<M> all = block_merged(thread_sum<T, width>(logit, a.rows), scratch);
   const M lse = all.top + log(all.sum);
   if (!writes) return lse;
   static_cast<M*>(a.lse)[row] = lse;
-  write_terms(a.terms, a.N, row, valid, static_cast<double>(lse), of_target);
+  write_terms(a.terms, a.rows.N, row, valid, static_cast<double>(lse), of_target);
   return lse;
 }
 
 /// Writes the row's gradient over it, what the thread has read last first: that is still in the cache.
 template <class T, int width>
-__device__ void row_backward(T* logit, std::int64_t target, Math<T> lse, std::int64_t V, std::int64_t ignore,
-                             double normalizer, Math<T> z) {
+__device__ void row_backward(T* logit, std::int64_t target, Math<T> lse, const RowArguments& rows,
+                             double normalizer) {
   using M = Math<T>;
   using Vec = Vector<T, width>;
-  const bool valid = target != ignore;
-  const M share = static_cast<M>(1 / normalizer), factor = share * (M(1) + M(2) * z * lse);
+  const std::int64_t V = rows.V;
+  const bool valid = target != rows.ignore;
+  const M share = static_cast<M>(1 / normalizer),
+          factor = share * (M(1) + M(2) * static_cast<M>(rows.of.z) * lse);
   const auto gradient_of = [&](T value, std::int64_t entry) {
     M gradient = valid ? exponential(widen(value) - lse) * factor : M(0);
     if (entry == target) gradient -= share;
@@ -144,16 +146,16 @@ __device__ void row_backward(T* logit, std::int64_t target, Math<T> lse, std::in
 template <class T, int width>
 __global__ void __launch_bounds__(most_threads) forward_kernel(const ForwardArguments a) {
   const std::int64_t row = blockIdx.x;
-  row_forward<T, width>(a, static_cast<const T*>(a.logits) + row * a.apart, a.targets[row]);
+  row_forward<T, width>(a, static_cast<const T*>(a.rows.logits) + row * a.rows.apart, a.rows.targets[row]);
 }
 
 template <class T, int width>
 __global__ void __launch_bounds__(most_threads) partial_kernel(const PartialArguments a) {
   using M = Math<T>;
   __shared__ Running<M> scratch[32];
-  const std::int64_t row = blockIdx.x, target = a.targets[row];
-  const T* logit = static_cast<const T*>(a.logits) + row * a.apart;
-  const Running<M> all = block_merged(thread_sum<T, width>(logit, a.V), scratch);
+  const std::int64_t row = blockIdx.x, target = a.rows.targets[row];
+  const T* logit = static_cast<const T*>(a.rows.logits) + row * a.rows.apart;
+  const Running<M> all = block_merged(thread_sum<T, width>(logit, a.rows), scratch);
   if (threadIdx.x > 0) return;
   static_cast<M*>(a.top)[row] = all.top;
   static_cast<M*>(a.sum)[row] = all.sum;
@@ -174,18 +176,17 @@ __global__ void combine_kernel(const CombineArguments a) {
 template <class T, int width>
 __global__ void __launch_bounds__(most_threads) backward_kernel(const BackwardArguments a) {
   const std::int64_t row = blockIdx.x;
-  row_backward<T, width>(static_cast<T*>(a.logits) + row * a.apart, a.targets[row],
-                         static_cast<const Math<T>*>(a.lse)[row], a.V, a.ignore, *a.normalizer,
-                         static_cast<Math<T>>(a.z));
+  row_backward<T, width>(static_cast<T*>(a.logits) + row * a.rows.apart, a.rows.targets[row],
+                         static_cast<const Math<T>*>(a.lse)[row], a.rows, *a.normalizer);
 }
 
 template <class T, int width>
 __global__ void __launch_bounds__(most_threads)
-    forward_backward_kernel(const ForwardArguments a, T* logits, const double* normalizer, double z) {
-  const std::int64_t row = blockIdx.x, target = a.targets[row];
-  T* logit = logits + row * a.apart;
+    forward_backward_kernel(const ForwardArguments a, T* logits, const double* normalizer) {
+  const std::int64_t row = blockIdx.x, target = a.rows.targets[row];
+  T* logit = logits + row * a.rows.apart;
   const Math<T> lse = row_forward<T, width>(a, logit, target);
-  row_backward<T, width>(logit, target, lse, a.V, a.ignore, *normalizer, static_cast<Math<T>>(z));
+  row_backward<T, width>(logit, target, lse, a.rows, *normalizer);
 }
 
 /// Shared memory that a block asks for and does not use, so that no more rows are under way on the GPU than
@@ -204,8 +205,8 @@ std::size_t bytes_kept_idle(std::int64_t row_bytes) {
 }
 
 /// Calls `launch` with an element, whether rows can be moved in vectors, and the threads of a block.
-template <class Arguments, class Launch>
-void with_rows(const Arguments& a, const Launch& launch) {
+template <class Launch>
+void with_rows(const RowArguments& a, const Launch& launch) {
   if (a.N == 0) return;
   with_element(a.dtype, [&](auto element) {
     using T = decltype(element);
@@ -223,14 +224,16 @@ void with_rows(const Arguments& a, const Launch& launch) {
 }  // namespace
 
 void launch_forward(const ForwardArguments& a, cudaStream_t stream) {
-  with_rows(a, [&](auto element, auto width, unsigned threads) {
-    forward_kernel<decltype(element), width.value><<<static_cast<unsigned>(a.N), threads, 0, stream>>>(a);
+  with_rows(a.rows, [&](auto element, auto width, unsigned threads) {
+    forward_kernel<decltype(element), width.value>
+        <<<static_cast<unsigned>(a.rows.N), threads, 0, stream>>>(a);
   });
 }
 
 void launch_partial(const PartialArguments& a, cudaStream_t stream) {
-  with_rows(a, [&](auto element, auto width, unsigned threads) {
-    partial_kernel<decltype(element), width.value><<<static_cast<unsigned>(a.N), threads, 0, stream>>>(a);
+  with_rows(a.rows, [&](auto element, auto width, unsigned threads) {
+    partial_kernel<decltype(element), width.value>
+        <<<static_cast<unsigned>(a.rows.N), threads, 0, stream>>>(a);
   });
 }
 
@@ -245,20 +248,22 @@ void launch_combine(const CombineArguments& a, cudaStream_t stream) {
 }
 
 void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
-  with_rows(a, [&](auto element, auto width, unsigned threads) {
-    backward_kernel<decltype(element), width.value><<<static_cast<unsigned>(a.N), threads, 0, stream>>>(a);
+  with_rows(a.rows, [&](auto element, auto width, unsigned threads) {
+    backward_kernel<decltype(element), width.value>
+        <<<static_cast<unsigned>(a.rows.N), threads, 0, stream>>>(a);
   });
 }
 
-void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer, double z,
+void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer,
                              cudaStream_t stream) {
-  with_rows(a, [&](auto element, auto width, unsigned threads) {
+  with_rows(a.rows, [&](auto element, auto width, unsigned threads) {
     using T = decltype(element);
     const auto kernel = forward_backward_kernel<T, width.value>;
-    const std::size_t idle = bytes_kept_idle(a.V * static_cast<std::int64_t>(sizeof(T)));
+    const std::size_t idle = bytes_kept_idle(a.rows.V * static_cast<std::int64_t>(sizeof(T)));
     ASSAY_CUDA_CHECK(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(idle)));
-    kernel<<<static_cast<unsigned>(a.N), threads, idle, stream>>>(a, static_cast<T*>(logits), normalizer, z);
+    kernel<<<static_cast<unsigned>(a.rows.N), threads, idle, stream>>>(a, static_cast<T*>(logits),
+                                                                       normalizer);
   });
 }
 

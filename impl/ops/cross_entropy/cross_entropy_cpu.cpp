@@ -36,8 +36,8 @@ Sum<Math<T>> sum_exp(const T* row, std::int64_t V) {
 
 /// Losses of rows whose lse is known; of_target(n) is the logit of row n's target.
 template <class M, class OfTarget>
-Forward losses(const at::Tensor& lse, const at::Tensor& targets, const Normalizer& normalizer, double z,
-               const OfTarget& of_target) {
+Forward losses(const at::Tensor& lse, const at::Tensor& targets, const Normalizer& normalizer,
+               const Terms& terms, const OfTarget& of_target) {
   const auto* target = targets.const_data_ptr<std::int64_t>();
   const M* lses = lse.const_data_ptr<M>();
   double loss = 0, squares = 0;
@@ -49,11 +49,12 @@ Forward losses(const at::Tensor& lse, const at::Tensor& targets, const Normalize
   }
   const double divisor = normalizer.known().value();
   return {at::scalar_tensor(loss / divisor, at::kDouble),
-          at::scalar_tensor(z * squares / divisor, at::kDouble), lse};
+          at::scalar_tensor(terms.z * squares / divisor, at::kDouble), lse};
 }
 }  // namespace
 
-Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer, double z) {
+Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer,
+                const Terms& terms) {
   const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   Forward out;
   out.lse = at::empty({N}, logits.options().dtype(impl::cpu::math_type(logits.scalar_type())));
@@ -64,13 +65,13 @@ Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Norma
     const auto* rows = logits.const_data_ptr<scalar_t>();
     M* lse = out.lse.data_ptr<M>();
     impl::cpu::for_rows(N, V, [&](std::int64_t n) { lse[n] = sum_exp(rows + n * apart, V).log(); });
-    out = losses<M>(out.lse, targets, normalizer, z,
+    out = losses<M>(out.lse, targets, normalizer, terms,
                     [&](std::int64_t n) { return M(rows[n * apart + target[n]]); });
   });
   return out;
 }
 
-Partial partial(const at::Tensor& logits, const at::Tensor& own_targets) {
+Partial partial(const at::Tensor& logits, const at::Tensor& own_targets, const Terms&) {
   const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   const auto options = logits.options().dtype(impl::cpu::math_type(logits.scalar_type()));
   const at::Tensor sums = at::empty({2, N}, options);
@@ -91,7 +92,8 @@ Partial partial(const at::Tensor& logits, const at::Tensor& own_targets) {
   return own;
 }
 
-Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer& normalizer, double z) {
+Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer& normalizer,
+                const Terms& terms) {
   Forward out;
   out.lse = at::empty_like(all.top);
   impl::cpu::with_element(all.top.scalar_type(), "cross_entropy_combine", [&](auto element) {
@@ -100,13 +102,13 @@ Forward combine(const Partial& all, const at::Tensor& targets, const Normalizer&
     M* lse = out.lse.data_ptr<M>();
     for (std::int64_t n = 0; n < out.lse.numel(); ++n) lse[n] = Sum<M>{top[n], sum[n]}.log();
     const M* of_target = all.of_target.const_data_ptr<M>();
-    out = losses<M>(out.lse, targets, normalizer, z, [&](std::int64_t n) { return of_target[n]; });
+    out = losses<M>(out.lse, targets, normalizer, terms, [&](std::int64_t n) { return of_target[n]; });
   });
   return out;
 }
 
 at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tensor& lse,
-                    const Normalizer& normalizer, double z) {
+                    const Normalizer& normalizer, const Terms& terms) {
   const std::int64_t N = logits.size(0), V = logits.size(1), apart = logits.stride(0);
   const auto* target = targets.const_data_ptr<std::int64_t>();
   const double divisor = normalizer.known().value();
@@ -122,7 +124,7 @@ at::Tensor backward(at::Tensor logits, const at::Tensor& targets, const at::Tens
         std::fill_n(row, V, scalar_t(0));
         return;
       }
-      const M shift = lses[n], factor = share * (M(1) + static_cast<M>(2 * z) * shift);
+      const M shift = lses[n], factor = share * (M(1) + static_cast<M>(2 * terms.z) * shift);
       const bool own = target[n] != spec::foreign;
       const M of_target = own ? impl::cpu::exponential(M(row[target[n]]) - shift) * factor - share : M(0);
       for (std::int64_t v = 0; v < V; v += impl::cpu::Lanes<M>::count)

@@ -124,22 +124,17 @@ struct Content {
   std::vector<spec::record::ChangedSetting> changes = {};  ///< likewise, as the record names it
 };
 
-/// Whether the setting was asked to change, in its own terms or in others.
-bool asks(const Request& request, std::string_view name) {
+/// Whether the setting was asked to change, in its own terms, in others, or in how its files are read.
+bool asks(const Request& request, std::string_view name, bool or_how_read = false) {
   return std::ranges::any_of(spec::keys(), [&](const spec::Key& key) {
-    return (key.name == name || key.alternative == name) && request.asks(key.name);
+    return (key.name == name || key.alternative == name || (or_how_read && key.reads == name)) &&
+           request.asks(key.name);
   });
-}
-/// Whether other files were asked for, or that they are read otherwise.
-bool asks_for_content(const Request& request, std::string_view name) {
-  return asks(request, name) || std::ranges::any_of(spec::keys(), [&](const spec::Key& key) {
-           return key.reads == name && request.asks(key.name);
-         });
 }
 
 Content content_of_tokens(const Request& request, const Identity& now, const checkpoint::State& then,
                           const spec::RunConfig& before) {
-  Content out{.key = DataFile::training, .asked = asks_for_content(request, DataFile::training)};
+  Content out{.key = DataFile::training, .asked = asks(request, DataFile::training, true)};
   out.known = then.data.has_value();
   const auto here = those_of(now.files, DataFile::training), there = those_of(then.data, DataFile::training);
   const auto has_type = [](const DataFile& file) { return !file.format.empty(); };

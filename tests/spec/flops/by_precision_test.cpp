@@ -32,6 +32,22 @@ FlopsByPrecision llama3_8b(Recipe recipe, const std::vector<std::int64_t>& unqua
                                   precision(recipe, unquantised));
 }
 
+/// The list of a block's matrices against the closed formula's components.
+RC_GTEST_PROP(FlopsByPrecisionSpec, AreThoseOfTheComponentsOfBlockLinears, ()) {
+  const ModelSpec model = tests::draw_trainable_model();
+  const std::int64_t T = *rc::gen::inRange<std::int64_t>(1, 50);
+  const FlopBreakdown exact = exact_flops(model, T);
+  using enum FlopComponent;
+  Count linears;
+  for (const FlopComponent component : {qkv, latent_projections, attention_output, gate_up, down})
+    linears += exact.of(component);
+  LinearPrecision linear = precision(Recipe::fp8_tensor, {});
+  RC_ASSERT(exact_flops_by_precision(model, T, Precision::bf16, linear).at(Precision::fp8) == linears);
+  linear.experts = true;
+  linears += 2 * exact.of(routed_experts).divided_exactly_by(3);
+  RC_ASSERT(exact_flops_by_precision(model, T, Precision::bf16, linear).at(Precision::fp8) == linears);
+}
+
 TEST(FlopsByPrecisionSpec, CountsLlama3ByHand) {
   // The matrices of a block: q 4096^2, k and v 4096 * 1024 each, o 4096^2, three of 4096 * 14336.
   const Count block = 2 * Count(4096) * 4096 + 2 * Count(4096) * 1024 + 3 * Count(4096) * 14336;
