@@ -373,7 +373,8 @@ TEST(PaperSpec, C1RefusesAGemmOfWhatWasWrittenOver) {
 TEST(PaperSpec, TheNormsBackwardWritesOverNoGradientThatAGemmStillReads) {
   const Setting setting{.model = small(), .micro = 2, .sequence_length = 3};
   Ledger ledger;
-  PaperOps ops(setting, ledger);
+  const Share share = share_of(setting);
+  PaperOps ops(setting, share, ledger);
   const auto weights = ops.acquire(1).decoder;
   const auto gradients = ops.gradients(1).decoder;
   paper::Tensor x = ops.embedding(step::site::embedding, ops.acquire(0).embedding);
