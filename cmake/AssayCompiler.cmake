@@ -19,6 +19,10 @@ if(ASSAY_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 
+# GCC collects its garbage whenever its memory has doubled, and then walks the precompiled header, 400 MB of libtorch's:
+# below 1 GiB it is left alone. What is compiled is the same.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>)
+
 # What an overflow or a stray write could do is made hard, in every program and library: position-independent programs,
 # tables of addresses that are read-only once they are filled, no stack that may be executed, a guard value on the stack,
 # and lengths that glibc checks. The last needs an optimising compiler, and AddressSanitizer has its own.

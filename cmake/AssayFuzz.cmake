@@ -24,6 +24,7 @@ else()
     set_tests_properties(fuzz/${target} PROPERTIES LABELS "spec;fuzz")
   endforeach()
 endif()
+assay_batch(assay_fuzz)
 target_link_libraries(assay_fuzz PRIVATE assay_cli assay_spec assay_own_code)
 target_compile_definitions(assay_fuzz PRIVATE ASSAY_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
 

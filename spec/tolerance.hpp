@@ -27,6 +27,19 @@ constexpr double unit_roundoff(Dtype dtype) {
   return 0;
 }
 
+/// "bf16"
+constexpr const char* to_string(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::f64:
+      return "f64";
+    case Dtype::f32:
+      return "f32";
+    case Dtype::bf16:
+      return "bf16";
+  }
+  return "";
+}
+
 /// Bytes of one element. Unit: [B].
 constexpr std::int64_t element_bytes(Dtype dtype) {
   switch (dtype) {

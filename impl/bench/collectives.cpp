@@ -48,7 +48,7 @@ CollectiveRow measured_row(const Plan& plan, Communicator& communicator, Collect
   const Dtype dtype = element_dtype(collective, plan.setting.dtype);
   CollectiveRow row{.collective = collective,
                     .size = size.name,
-                    .dtype = name_of_dtype(dtype),
+                    .dtype = to_string(dtype),
                     .bytes = size.elements * element_bytes(dtype)};
   const at::Tensor whole = buffer.narrow(0, 0, row.bytes).view(scalar_type(dtype));
   const auto begin = collective_call(communicator, collective, whole);
@@ -145,7 +145,7 @@ CollectiveSubject collective_subject(const Plan& plan, Communicator& communicato
       .ranks = communicator.size(),
       .hosts = static_cast<std::int64_t>(std::set<std::string>(names.begin(), names.end()).size()),
       .model = plan.setting.model.name,
-      .dtype = name_of_dtype(plan.setting.dtype),
+      .dtype = to_string(plan.setting.dtype),
       .repeats = plan.patience.repeats,
       .max_ctas = {}};
   if (const char* limit = std::getenv("NCCL_MAX_CTAS"); limit && *limit) subject.max_ctas = limit;

@@ -105,10 +105,6 @@ void settle_clock(const Plan& plan) {
              [&] { linear::forward(left, right); });
 }
 
-std::string name_of_dtype(Dtype dtype) {
-  return dtype == Dtype::bf16 ? "bf16" : dtype == Dtype::f32 ? "f32" : "f64";
-}
-
 Subject subject_of(const Plan& plan) {
   const spec::memory::Setting& s = plan.setting;
   spec::time::Ceiling ceiling = metrics::ceiling_of(plan.device, s.dtype);
@@ -121,7 +117,7 @@ Subject subject_of(const Plan& plan) {
           .model = plan.setting.model.name,
           .micro = plan.setting.micro,
           .tokens = plan.setting.sequence_length,
-          .dtype = name_of_dtype(plan.setting.dtype),
+          .dtype = to_string(plan.setting.dtype),
           .ceiling = ceiling};
 }
 

@@ -23,8 +23,6 @@ using UseLine = std::function<void(const std::string&)>;
 
 Subject subject_of(const Plan& plan);
 
-std::string name_of_dtype(Dtype dtype);  ///< "bf16"
-
 /// First calls of a large GEMM, in which a tournament chooses its algorithm.
 inline constexpr std::int64_t tournament_calls = 80;
 

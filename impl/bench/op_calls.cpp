@@ -146,6 +146,7 @@ void model_ops(const spec::memory::Setting& setting, at::Device device,
   Model model(one.model, parameters, setting.sequence_length, scalar_type(setting.dtype), device,
               setting.recompute);
   model.limit_chunks(setting.chunk_logits);
+  model.attend_by(setting.attention);
   model.observe(&observer);
   const router::Auxiliary auxiliary{
       .balance = setting.auxiliary.probabilities ? 0.01 : 0,
@@ -171,7 +172,7 @@ OpCall for_part(StepOpCount count, std::int64_t part, std::int64_t all, std::fun
 
 void optimizer_ops(const spec::memory::Setting& setting, at::Device device,
                    const std::function<void(const OpCall&)>& use) {
-  const auto counts = spec::time::optimizer_ops(setting.model, setting.dtype, setting.states);
+  const auto counts = spec::time::optimizer_ops(share_of(setting), setting.dtype, setting.states);
   const auto count = [&](StepOp op) {
     return *std::find_if(counts.begin(), counts.end(),
                          [&](const StepOpCount& each) { return each.op == op; });

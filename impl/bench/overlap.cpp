@@ -33,7 +33,7 @@ struct GemmSpan {
 };
 
 /// Seconds from a moment on the GPU's clock.
-struct Moments {
+struct Times {
   std::vector<std::pair<double, double>> gemms;  ///< begin and end
   std::vector<double> collectives;               ///< end
 };
@@ -54,8 +54,8 @@ std::deque<CudaEvent> ends_of(const std::vector<Communicator::Ticket>& tickets, 
 /// GEMMs in the current stream; collectives, `counts.collectives` of them, in the communicator's. Both
 /// begin at the same moment, when everything is queued and all ranks are there. All GEMMs count: the first
 /// may wait for many collectives, and pays for their rate.
-Moments run_beside(Communicator& communicator, at::Device device, const OverlapCounts& counts,
-                   const Call& gemm, const Begin& collective) {
+Times run_beside(Communicator& communicator, at::Device device, const OverlapCounts& counts, const Call& gemm,
+                 const Begin& collective) {
   communicator.barrier();
   hold_back(device, call_queue_seconds * static_cast<double>(counts.collectives + counts.gemms));
   communicator.wait(collective());
@@ -74,21 +74,20 @@ Moments run_beside(Communicator& communicator, at::Device device, const OverlapC
   if (!ends.empty()) ends.back().block(c10::cuda::getCurrentCUDAStream(device.index()));
   communicator.settle();
   const auto since_start = [&](const CudaEvent& event) { return 1e-3 * start.elapsed_time(event); };
-  Moments moments;
-  for (const GemmSpan& span : spans)
-    moments.gemms.emplace_back(since_start(span.begin), since_start(span.end));
-  for (const CudaEvent& end : ends) moments.collectives.push_back(since_start(end));
-  return moments;
+  Times times;
+  for (const GemmSpan& span : spans) times.gemms.emplace_back(since_start(span.begin), since_start(span.end));
+  for (const CudaEvent& end : ends) times.collectives.push_back(since_start(end));
+  return times;
 }
 
 /// Mean time of the GEMMs that ended before the collectives did.
-double gemm_seconds(const Moments& moments) {
-  return mean_of_spans(moments.gemms, moments.collectives.empty() ? std::numeric_limits<double>::infinity()
-                                                                  : moments.collectives.back());
+double gemm_seconds(const Times& times) {
+  return mean_of_spans(times.gemms, times.collectives.empty() ? std::numeric_limits<double>::infinity()
+                                                              : times.collectives.back());
 }
 
-double collective_seconds(const Moments& moments) {
-  return seconds_of_one(moments.collectives, moments.gemms.front().first, moments.gemms.back().second);
+double collective_seconds(const Times& times) {
+  return seconds_of_one(times.collectives, times.gemms.front().first, times.gemms.back().second);
 }
 
 OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collective collective,
@@ -107,8 +106,8 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
   const double alone = slowest(communicator, gemm_seconds(run({.gemms = repeats})));
   const OverlapCounts counts = overlap_counts(repeats, alone, together);
   // Alone before and after: the clock falls under load.
-  const Moments before = run({.gemms = counts.gemms}), beside = run(counts),
-                after = run({.gemms = counts.gemms});
+  const Times before = run({.gemms = counts.gemms}), beside = run(counts),
+              after = run({.gemms = counts.gemms});
   const double both = (gemm_seconds(before) + gemm_seconds(after)) / 2;
   const double seconds = slowest(communicator, collective_seconds(beside));
   OverlapRow row{.gemm = overlapped_gemm,
@@ -116,7 +115,7 @@ OverlapRow measured_beside(const Plan& plan, Communicator& communicator, Collect
                  .beside_seconds = slowest(communicator, gemm_seconds(beside))};
   row.beside = {.collective = collective,
                 .size = "decoder block",
-                .dtype = name_of_dtype(dtype),
+                .dtype = to_string(dtype),
                 .bytes = elements * element_bytes(dtype),
                 .seconds = seconds};
   return row;

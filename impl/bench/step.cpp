@@ -150,7 +150,6 @@ StepTimes measure_step(const spec::RunConfig& asked, std::int64_t steps,
   const auto alone = make_self_communicator();
   unsampled =
       run::settle_numerics(unsampled, model, batch, device, run::layout_of(config, *alone), *alone).config;
-  const attention::Forced backend(unsampled.attention, device);
   set_deterministic(unsampled.deterministic == spec::Determinism::on);
   run::refuse_what_cannot_fit(run::memory_plan(unsampled, model, batch, device), unsampled, model, batch,
                               run::machine_memory(device, *alone));

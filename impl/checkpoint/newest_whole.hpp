@@ -18,7 +18,7 @@ struct NewestWhole {
   std::vector<PassedOver> passed_over;  ///< newest first
 };
 
-/// What is looked at. `structure`: marker, manifest, table of slices, size and header of each file.
+/// What is examined. `structure`: marker, manifest, table of slices, size and header of each file.
 enum class Look { structure, every_byte };
 
 /// What is wrong with a checkpoint's folder; empty: nothing.

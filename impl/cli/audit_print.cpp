@@ -142,7 +142,7 @@ std::string one(const std::optional<spec::Interval>& number, Unit unit) {
 }
 
 /// The speed that a reading makes of the log. One that changes nothing corrects nothing, so it is called
-/// plain speed, and not told at all where the log gives no number of it.
+/// plain speed, and not printed at all where the log gives no number of it.
 void print_speed(const Reading& reading, bool cpu, std::ostream& out) {
   const Corrected& c = reading.corrected;
   const bool corrects = !reading.changes.empty();

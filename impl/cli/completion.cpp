@@ -44,8 +44,7 @@ std::vector<std::string> assignments() {
   for (const spec::Key& key : spec::keys()) {
     out.push_back(key.name + "=");
     for (const std::string& choice : key.choices) out.push_back(key.name + "=" + choice);
-    if (key.name == "model.name")
-      for (const std::string& model : model_names()) out.push_back(key.name + "=" + model);
+    for (const std::string& word : key.words) out.push_back(key.name + "=" + word);
   }
   return out;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Every id of a token file, looked at once before a run begins.
+// Every id of a token file, examined once before a run begins.
 #include <cstdint>
 #include <filesystem>
 #include <functional>

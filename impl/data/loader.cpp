@@ -26,7 +26,7 @@ Loader::Loader(std::shared_ptr<const SampleSource> source, LoaderPlan plan,
                                          " steps ahead; it must be 0 or more");
   // A plan that does not fit fails here, where the trainer starts, and not on the thread.
   spec::data::sample(order_, plan_.start_step, 0);
-  spec::data::first_index(order_, plan_.deal, plan_.rank, 0);
+  spec::data::first_index(order_, plan_.split, plan_.rank, 0);
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -75,10 +75,10 @@ void Loader::run(const std::stop_token& stop) {
 
 std::optional<StepBatches> Loader::read_step(std::int64_t step, const std::stop_token& stop) const {
   StepBatches batches{step, {}, spec::data::sample_hash(spec::data::step_samples(order_, step)), 0};
-  const std::int64_t micro_batches = spec::data::accumulation(order_, plan_.deal, step);
+  const std::int64_t micro_batches = spec::data::accumulation(order_, plan_.split, step);
   for (std::int64_t m = 0; m < micro_batches; ++m) {
     if (stop.stop_requested()) return std::nullopt;
-    const auto samples = spec::data::micro_batch_samples(order_, plan_.deal, step, plan_.rank, m);
+    const auto samples = spec::data::micro_batch_samples(order_, plan_.split, step, plan_.rank, m);
     batches.micro_batches.push_back(read_micro_batch(*source_, samples, plan_.end_of_document));
     if (!order_.mixture) continue;
     for (const std::int64_t sample : samples)

@@ -21,12 +21,12 @@ namespace assay::impl::data {
 /// What one rank reads. Together with the source it fixes every batch: `start_step` is all that a resume
 /// needs.
 struct LoaderPlan {
-  std::uint64_t seed = 0;       ///< of the sample order
-  std::int64_t sequences = 0;   ///< samples of one optimizer step over all ranks, behind `ramp`
-  spec::data::Deal deal;        ///< micro, ranks
-  std::int64_t rank = 0;        ///< data-parallel rank
-  std::int64_t start_step = 0;  ///< first step that next() gives
-  std::int64_t prefetch = 2;    ///< steps read ahead at most; 0: read when next() asks
+  std::uint64_t seed = 0;        ///< of the sample order
+  std::int64_t sequences = 0;    ///< samples of one optimizer step over all ranks, behind `ramp`
+  spec::data::BatchSplit split;  ///< micro, ranks
+  std::int64_t rank = 0;         ///< data-parallel rank
+  std::int64_t start_step = 0;   ///< first step that next() gives
+  std::int64_t prefetch = 2;     ///< steps read ahead at most; 0: read when next() asks
   std::optional<std::int64_t> end_of_document;  ///< see read_micro_batch
   double held_out = 0;                          ///< share of the samples of each source that is not read
   std::vector<spec::RampStage> ramp = {};       ///< steps with fewer samples before

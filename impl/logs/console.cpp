@@ -165,7 +165,7 @@ void Console::show_event(const WeightsFrom& weights) {
           ", content " + spec::printable(weights.content));
 }
 
-/// The banner has told the plan: only a measurement is news.
+/// The banner has shown the plan: only a measurement is news.
 void Console::show_event(const Memory& memory) {
   if (!memory.measured_bytes) return;
   message(

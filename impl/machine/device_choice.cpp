@@ -28,7 +28,7 @@ std::string text_of(cudaError_t error) {
 }  // namespace
 
 GpuFacts look_at_gpu(int device) {
-  GpuFacts facts;
+  GpuFacts facts{.kernels = !compiled_architectures().empty()};
   cudaRuntimeGetVersion(&facts.runtime_cuda);
   cudaDriverGetVersion(&facts.driver_cuda);
   if (const cudaError_t error = cudaGetDeviceCount(&facts.devices); error != cudaSuccess) {
@@ -62,6 +62,10 @@ GpuFacts look_at_gpu(int device) {
 
 std::string gpu_fault(const GpuFacts& facts) {
   const int capability = 10 * facts.major + facts.minor;
+  if (!facts.kernels)
+    return "this program was built without CUDA kernels (ASSAY_CUDA=OFF, as ci/demo builds it on a machine "
+           "without an NVIDIA driver): run .toolchain/bin/cmake --preset release, then .toolchain/bin/cmake "
+           "--build --preset release";
   if (facts.devices == 0) {
     if (facts.driver_cuda == 0) return "this machine has no NVIDIA driver";
     if (facts.driver_cuda < facts.runtime_cuda)

@@ -18,7 +18,8 @@ struct GpuFacts {
   int runtime_cuda = 0;      ///< CUDA that this program was built with
   std::string name = {};     ///< of the GPU
   int major = 0, minor = 0;  ///< compute capability
-  bool code_runs = true;     ///< this program holds code for it (impl/machine/architectures.hpp)
+  bool kernels = true;       ///< this program holds code for some GPU (impl/machine/architectures.hpp)
+  bool code_runs = true;     ///< for this one
   bool prohibited = false, exclusive = false;  ///< compute mode
   std::int64_t free_bytes = 0, memory_bytes = 0;
 };
@@ -26,9 +27,9 @@ struct GpuFacts {
 /// Asks CUDA. Makes a context on that GPU where it is there. Never fails.
 GpuFacts look_at_gpu(int device = 0);
 
-/// Why this GPU cannot train, in one line without a full stop; empty when it can. Needed: a driver for the
-/// CUDA that this program was built with, compute capability 8.0, code for it, a compute mode that lets this
-/// process in, and a tenth of the memory free.
+/// Why this GPU cannot train, in one line without a full stop; empty when it can. Needed: a build with
+/// kernels, a driver for the CUDA that this program was built with, compute capability 8.0, code for it, a
+/// compute mode that lets this process in, and a tenth of the memory free.
 std::string gpu_fault(const GpuFacts& facts);
 
 /// The device of a run, and what the user should know of it.

@@ -22,7 +22,7 @@ using PhaseSeconds = std::array<double, static_cast<std::size_t>(Phase::count)>;
 
 /// Splits time into phases: every moment since `restart` belongs to exactly one phase. On the CPU by the wall
 /// clock; on a GPU by events in its stream, so that work belongs to the phase that enqueued it and nothing
-/// waits before `seconds` is called. An OpClock and a trace of this thread are told the phases.
+/// waits before `seconds` is called. An OpClock and a trace of this thread learn the phases.
 class PhaseClock {
  public:
   explicit PhaseClock(at::Device device) : device_(device) { restart(); }

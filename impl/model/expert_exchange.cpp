@@ -94,7 +94,9 @@ TensorOps::Pending<TensorOps::Operand> TensorOps::begin_dispatch(const Site& sit
   std::optional<Pending<Tensor>> arriving;
   if (visits.packed.defined()) arriving = begin_choices(routing);
   Pending<Tensor> pending = begin_rows(*context_.experts, std::move(leaving), visits.sent, visits.received);
+  x = {};
   if (arriving) order_arrived(routing, wait(std::move(*arriving)));
+  run_deferred();
   return {{std::move(pending.value), {}}, std::move(pending.source), pending.ticket, pending.ranks};
 }
 
@@ -102,7 +104,10 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_return(const Site&, Tensor of_ar
                                                        const Routing& routing) {
   if (expert_ranks() == 1) return {std::move(of_arrived), {}};
   const Visits& visits = *routing.visits;
-  return begin_rows(*context_.experts, std::move(of_arrived), visits.received, visits.sent);
+  Pending<Tensor> pending =
+      begin_rows(*context_.experts, std::move(of_arrived), visits.received, visits.sent);
+  run_deferred();
+  return pending;
 }
 
 at::Tensor TensorOps::add_returned(const Site& site, const Tensor& base, const Tensor& returned,

@@ -6,25 +6,14 @@
 #include <stdexcept>
 
 #include "impl/ops/attention/cached_attention.hpp"
-#include "spec/ops/latent_attention.hpp"
 
 namespace assay::impl {
 
-namespace {
-attention::Form form_of(const spec::ModelSpec& model) {
-  if (!model.latent) return {};
-  return {.value_dim = model.value_dim(),
-          .score_factor = spec::latent_attention::score_factor(model.rope_scaling)};
-}
-}  // namespace
-
 KeyValueCache::KeyValueCache(const spec::ModelSpec& model, std::int64_t texts, std::int64_t tokens,
-                             at::ScalarType compute, at::Device device)
+                             at::ScalarType compute, at::Device device, attention::Backend backend)
     : tokens_(tokens),
-      heads_(model.heads),
-      kv_heads_(model.kv_heads),
       window_(model.window),
-      form_(form_of(model)),
+      backend_(backend),
       lengths_(static_cast<std::size_t>(texts), 0) {
   const auto options =
       at::TensorOptions().device(device).dtype(compute == at::kDouble ? at::kDouble : at::kFloat);
@@ -63,25 +52,20 @@ at::Tensor KeyValueCache::begin(std::int64_t T, const std::vector<std::int64_t>&
   return T > 1 ? at::Tensor() : positions_.to(at::kInt).view({texts(), 1});
 }
 
-attention::Forward KeyValueCache::attend(std::int64_t block, const at::Tensor& qkv) {
-  const attention::Heads x(qkv, heads_, kv_heads_, form_);
+attention::Forward KeyValueCache::attend(std::int64_t block, const attention::Heads& x) {
   at::Tensor& keys = keys_.at(static_cast<std::size_t>(block - 1));
   at::Tensor& values = values_.at(static_cast<std::size_t>(block - 1));
-  const auto heads = [&](std::int64_t first, std::int64_t count, std::int64_t width) {
-    return qkv.view({x.B, x.T, x.columns()}).narrow(2, first, count * width).unflatten(2, {count, width});
-  };
-  const at::Tensor k = heads(x.key(0), x.K, x.E).transpose(1, 2),
-                   v = heads(x.value(0), x.K, x.W).transpose(1, 2);
+  const at::Tensor k = x.k.transpose(1, 2), v = x.v.transpose(1, 2);
   if (T_ > 1) {
     keys.narrow(2, 0, T_).copy_(k);
     values.narrow(2, 0, T_).copy_(v);
-    return attention::forward(qkv, heads_, kv_heads_, {{}, window_}, form_);
+    return attention::forward(x, {{}, window_}, backend_);
   }
   const at::Tensor place = positions_.view({x.B, 1, 1, 1});
   keys.scatter_(2, place.expand({x.B, x.K, 1, x.E}), k.to(keys.scalar_type()));
   values.scatter_(2, place.expand({x.B, x.K, 1, x.W}), v.to(values.scalar_type()));
   attention::Forward out;
-  out.y = attention::of_newest(heads(0, x.H, x.E).view({x.B, x.H, x.E}), keys.narrow(2, 0, seen_),
+  out.y = attention::of_newest(x.q.reshape({x.B, x.H, x.E}), keys.narrow(2, 0, seen_),
                                values.narrow(2, 0, seen_), positions_, window_, x.scale);
   return out;
 }

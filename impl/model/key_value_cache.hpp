@@ -15,7 +15,7 @@ class KeyValueCache {
   /// Of `texts` texts of at most `tokens` tokens each. `model`: what this rank computes. Latent attention's
   /// keys and values are kept as all heads read them. Element type: that of attention's sums, fp32 for bf16.
   KeyValueCache(const spec::ModelSpec& model, std::int64_t texts, std::int64_t tokens, at::ScalarType compute,
-                at::Device device);
+                at::Device device, attention::Backend backend = attention::Backend::automatic);
 
   std::int64_t texts() const { return static_cast<std::int64_t>(lengths_.size()); }
   std::int64_t tokens() const { return tokens_; }                        ///< of a text, at most
@@ -27,16 +27,16 @@ class KeyValueCache {
   /// T-1. Errors: std::invalid_argument (a bug).
   at::Tensor begin(std::int64_t T, const std::vector<std::int64_t>& counts);
   /// Attention of block `block`, from 1, over the tokens so far and those of the pass, whose keys and values
-  /// are kept. qkv as attention::forward takes it.
-  attention::Forward attend(std::int64_t block, const at::Tensor& qkv);
+  /// are kept.
+  attention::Forward attend(std::int64_t block, const attention::Heads& x);
   /// Row of [texts T] of the last token that counts of each text, of one without the first [texts].
   const at::Tensor& last_rows() const { return last_rows_; }
   void end();
 
  private:
   const std::int64_t tokens_;
-  const std::int64_t heads_, kv_heads_, window_;
-  const attention::Form form_;
+  const std::int64_t window_;
+  const attention::Backend backend_;
   std::vector<at::Tensor> keys_, values_;  ///< by block [texts, K, tokens, E], [texts, K, tokens, W]
   std::vector<std::int64_t> lengths_, counts_;
   std::int64_t T_ = 0;     ///< of the pass

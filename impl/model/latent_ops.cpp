@@ -10,12 +10,6 @@
 
 namespace assay::impl {
 
-attention::Form TensorOps::attention_form() const {
-  if (!model().latent) return {};
-  return {.value_dim = model().value_dim(),
-          .score_factor = spec::latent_attention::score_factor(model().rope_scaling)};
-}
-
 spec::step::LatentSplit<TensorOps> TensorOps::latent_split(const Site& site, const Tensor& down) {
   auto parts = run(site, {}, [&] { return latent_attention::split(down, model().latent->rope_dim); });
   return {std::move(parts.key_value), std::move(parts.shared_key)};

@@ -38,7 +38,8 @@ TensorOps::Context Model::context(const TokenBatch& batch) {
           .tensor = tensor_,
           .experts = experts_,
           .arrival = &arrival_,
-          .chunk_logits = chunk_logits_};
+          .chunk_logits = chunk_logits_,
+          .attention = attention_};
 }
 
 Loss Model::forward(const TokenBatch& batch, const Normalizer& normalizer, double z, Activations& saved,
@@ -66,7 +67,7 @@ at::Tensor Model::logits(const TokenBatch& batch) {
 }
 
 KeyValueCache Model::cache(std::int64_t texts, std::int64_t tokens) const {
-  return {model_, texts, tokens, compute_, device_};
+  return {model_, texts, tokens, compute_, device_, attention_};
 }
 
 at::Tensor Model::next_logits(const at::Tensor& tokens, const std::vector<std::int64_t>& counts,

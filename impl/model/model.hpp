@@ -61,6 +61,9 @@ class Model {
   /// From here on `hook` is called with the load of every sparse layer (tensor_ops.hpp).
   void on_arrival(ArrivalHook hook) { arrival_ = std::move(hook); }
 
+  /// From here on `backend` computes attention (attention::Form).
+  void attend_by(attention::Backend backend) { attention_ = backend; }
+
   /// Chunks of the head hold at most so many logits from here on.
   void limit_chunks(std::int64_t logits) { chunk_logits_ = logits; }
 
@@ -79,6 +82,7 @@ class Model {
   OpObserver* observer_ = nullptr;
   ArrivalHook arrival_;
   std::int64_t chunk_logits_ = spec::memory::most_logits;
+  attention::Backend attention_ = attention::Backend::automatic;
   at::Device device_;
 };
 

@@ -90,6 +90,13 @@ spec::step::BlockParameters<TensorOps::Gradient, at::Tensor> TensorOps::gradient
   return gradients;
 }
 
+/// Behind a collective that begins while forward runs again, what waited is still backward.
+void TensorOps::run_deferred() {
+  if (deferred_.empty()) return;
+  const metrics::FlopScope pass(spec::ExecutedPass::backward);
+  deferred_.run();
+}
+
 at::Tensor TensorOps::by_head(const at::Tensor& x) const {
   return x.view({context_.batch.B, context_.batch.T, -1, model().head_dim});
 }
@@ -98,8 +105,10 @@ at::Tensor TensorOps::by_value_head(const at::Tensor& x) const {
   return x.view({context_.batch.B, context_.batch.T, model().heads, -1});
 }
 
-at::Tensor TensorOps::heads_of(const at::Tensor& qkv) const {
-  return model().latent ? qkv.view({context_.batch.B, context_.batch.T, -1}) : by_head(qkv);
+attention::Heads TensorOps::heads(const Tensor& qkv) const {
+  const at::Tensor tokens =
+      model().latent ? qkv.view({context_.batch.B, context_.batch.T, -1}) : by_head(qkv);
+  return {tokens, model().heads, model().kv_heads, attention_form()};
 }
 
 at::Tensor TensorOps::by_token(const at::Tensor& x) const {
@@ -139,6 +148,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_all_gather(const Site&, Tensor x
   shape.front() *= tensor_ranks();
   Tensor all = at::empty(shape, x.options());
   const auto ticket = context_.tensor.ranks->begin_all_gather(x.view({-1}), all.view({-1}));
+  run_deferred();
   return {std::move(all), std::move(x), ticket, context_.tensor.ranks};
 }
 
@@ -155,6 +165,7 @@ TensorOps::Pending<at::Tensor> TensorOps::begin_reduce_scatter(const Site&, Tens
   shape.front() /= tensor_ranks();
   Tensor own = at::empty(shape, part.options());
   const auto ticket = context_.tensor.ranks->begin_reduce_scatter_sum(part.view({-1}), own.view({-1}));
+  run_deferred();
   return {std::move(own), std::move(part), ticket, context_.tensor.ranks};
 }
 
@@ -197,23 +208,27 @@ spec::step::Normed<TensorOps> TensorOps::rms_norm_of_sum(const Site& site, Tenso
   return {{std::move(norm.y), {}}, std::move(norm.rstd)};
 }
 
-TensorOps::Operand TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
-                                                const Vector& gain, const Tensor& rstd, Tensor& dx,
-                                                const VectorGradient& dgain, const Weight& weight,
-                                                Operand kept, ForwardValue value) {
+spec::step::NormGradient<TensorOps> TensorOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                                 const Vector& gain, const Tensor& rstd,
+                                                                 Tensor dx, const VectorGradient& dgain,
+                                                                 const Weight& weight, Operand kept,
+                                                                 ForwardValue value) {
   const bool again = value == ForwardValue::read && !kept.defined(),
              in_dy = again && weight.recipe == Recipe::none;
-  run(site, {dy, dx}, [&] {
-    rms_norm::backward(dy, x, gain, rstd, dx, dgain,
+  const bool alone = dx.use_count() == 1 && dx.storage().use_count() == 1;
+  const Tensor sum = alone ? std::move(dx) : at::empty_like(dx);
+  const Tensor& added = alone ? sum : dx;
+  run(site, {dy, sum}, [&] {
+    rms_norm::backward(dy, x, gain, rstd, added, sum, dgain,
                        in_dy ? impl::ForwardValue::again : impl::ForwardValue::kept);
   });
-  if (!again) return kept;
-  if (in_dy) return {std::move(dy), {}};
+  if (!again) return {sum, std::move(kept)};
+  if (in_dy) return {sum, {std::move(dy), {}}};
   dy = Tensor();
-  return {{}, run(quantise_at(site), {}, [&] {
-            return quantise::norm_again(x, gain, rstd, quantisation(weight.recipe, Role::activation),
-                                        quantise::Orientation::columns);
-          })};
+  return {sum, {{}, run(quantise_at(site), {}, [&] {
+                  return quantise::norm_again(x, gain, rstd, quantisation(weight.recipe, Role::activation),
+                                              quantise::Orientation::columns);
+                })}};
 }
 
 at::Tensor TensorOps::linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias) {
@@ -284,11 +299,10 @@ void TensorOps::rope(const Site& site, Tensor& qkv) {
   });
 }
 
-TensorOps::Attention TensorOps::attention(const Site& site, const Tensor& qkv) {
+TensorOps::Attention TensorOps::attention(const Site& site, const Heads& heads) {
   return run(site, {}, [&] {
-    if (context_.cache) return Attention{context_.cache->attend(block_, heads_of(qkv))};
-    return Attention{
-        attention::forward(heads_of(qkv), model().heads, model().kv_heads, mask(), attention_form())};
+    if (context_.cache) return Attention{context_.cache->attend(block_, heads)};
+    return Attention{attention::forward(heads, mask(), context_.attention)};
   });
 }
 
@@ -297,20 +311,24 @@ TensorOps::Operand TensorOps::attention_operand(const Site& site, const Attentio
   return read_by(site, by_token(attention.forward.y), weight, Role::activation, readers);
 }
 
-at::Tensor TensorOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved) {
-  return run(site, {}, [&] {
-    return by_token(attention::backward(by_value_head(dy), heads_of(qkv), saved.forward, model().heads,
-                                        model().kv_heads, mask(), attention_form()));
-  });
+attention::Gradients TensorOps::attention_backward(const Site& site, Tensor dy, Heads heads,
+                                                   Attention saved) {
+  return run(site, {}, [&] { return attention::backward(by_value_head(dy), heads, saved.forward, mask()); });
 }
 
-at::Tensor TensorOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                      Attention saved) {
-  return run(site, {}, [&] {
-    return by_token(attention::backward_through_rope(by_head(dy), by_head(qkv), saved.forward, model().heads,
-                                                     model().kv_heads, mask(), context_.rope_table,
-                                                     context_.batch.positions));
+at::Tensor TensorOps::together(HeadGradients gradients) { return by_token(gradients.together()); }
+
+at::Tensor TensorOps::rope_backward(const Site& site, HeadGradients d) {
+  const auto& positions = context_.batch.positions;
+  if (!d.joined.defined())
+    return run(site, {}, [&] {
+      return by_token(rope::joined_backward(d.dq, d.dk, d.dv, context_.rope_table, positions));
+    });
+  run(site, {d.joined}, [&] {
+    rope::rotate(d.joined, model().heads + model().kv_heads, context_.rope_table, positions,
+                 /*inverse=*/true);
   });
+  return by_token(d.joined);
 }
 
 TensorOps::Operand TensorOps::gate(const Site& site, const Tensor& gate_up, const Weight& down,

@@ -29,6 +29,7 @@
 #include "spec/memory/head.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/placement.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"
 
 namespace assay::impl {
@@ -90,6 +91,8 @@ class TensorOps {
     Gradient continued() const { return {into, linear::GradientSum::continues}; }
   };
   using VectorGradient = at::Tensor;
+  using Heads = attention::Heads;
+  using HeadGradients = attention::Gradients;
   struct Attention {
     attention::Forward forward;
     bool defined() const { return forward.y.defined(); }
@@ -157,12 +160,17 @@ class TensorOps {
     std::int64_t chunk_logits = spec::memory::most_logits;  ///< at most, of a chunk of the head
     /// Of the batch's texts, whose earlier tokens attention sees as well; null: the batch is all there is.
     KeyValueCache* cache = nullptr;
+    attention::Backend attention = attention::Backend::automatic;  ///< compute.attention
   };
   /// `normalizer`: valid tokens of the whole step over all micro-batches and ranks; `z`: coefficient of the
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
   explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0,
                      router::Auxiliary auxiliary = {})
-      : context_(context), normalizer_(std::move(normalizer)), z_(z), auxiliary_(std::move(auxiliary)) {}
+      : context_(context),
+        normalizer_(std::move(normalizer)),
+        z_(z),
+        auxiliary_(std::move(auxiliary)),
+        deferred_(tensor_ranks() > 1 || expert_ranks() > 1) {}
 
   const Loss& loss() const { return loss_; }  ///< of the layers and of the head's chunks so far
 
@@ -171,7 +179,14 @@ class TensorOps {
   spec::step::BlockParameters<Weight, Vector> acquire(std::int64_t block);
   spec::step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
   void release(std::int64_t block) { context_.parameters->release(block); }
-  void gradients_ready(std::int64_t block) { context_.parameters->gradients_ready(block); }
+  void gradients_ready(std::int64_t block) {
+    deferred_.add_ready([this, block] { context_.parameters->gradients_ready(block); });
+  }
+  template <class Work>
+  void defer(Work work) {
+    deferred_.add(std::move(work));
+  }
+  void run_deferred();
 
   /// A range of traces, until the next one.
   void moment(const char* what, std::int64_t block = 0, const char* part = "") {
@@ -201,9 +216,10 @@ class TensorOps {
                                          const Weight& weight, ReadBy readers);
   spec::step::Normed<TensorOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
                                                 const Vector& gain, const Weight& weight, ReadBy readers);
-  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
-                            Operand kept, ForwardValue value);
+  spec::step::NormGradient<TensorOps> rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                        const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                        const VectorGradient& dgain, const Weight& weight,
+                                                        Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -215,11 +231,13 @@ class TensorOps {
                              const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
                              const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
-  Attention attention(const Site& site, const Tensor& qkv);
+  Heads heads(const Tensor& qkv) const;
+  Attention attention(const Site& site, const Heads& heads);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
-  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, Attention saved);
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, Attention saved);
+  HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
+  Tensor together(HeadGradients gradients);
+  Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   spec::step::LatentSplit<TensorOps> latent_split(const Site& site, const Tensor& down);
   Tensor latent_join(const Site& site, Tensor key_value, Tensor shared_key);
@@ -302,8 +320,7 @@ class TensorOps {
   /// [N, heads E] as [B, T, heads, E].
   at::Tensor by_head(const at::Tensor& x) const;
   at::Tensor by_value_head(const at::Tensor& x) const;  ///< [N, H W] as [B, T, H, W]
-  at::Tensor heads_of(const at::Tensor& qkv) const;     ///< q | k | v as attention takes them
-  attention::Form attention_form() const;
+  attention::Form attention_form() const { return attention::form_of(model(), context_.attention); }
   double norm_eps(const Site& site) const {
     return site.latent ? model().latent->norm_eps : model().norm_eps;
   }
@@ -316,6 +333,7 @@ class TensorOps {
   std::int64_t block_ = 0;  ///< that was acquired last
   Loss loss_;
   metrics::Range moment_;
+  spec::step::Deferred deferred_;
 };
 
 using Activations = spec::step::Activations<TensorOps>;

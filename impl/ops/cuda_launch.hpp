@@ -9,6 +9,10 @@
 #include "spec/error.hpp"
 #include "spec/tolerance.hpp"
 
+/// In front of each function that a .cu file defines: a build without kernels (ASSAY_CUDA=OFF) links without
+/// them, and no run computes on a GPU there (gpu_fault, impl/machine/device_choice.hpp).
+#define ASSAY_KERNEL [[gnu::weak]]
+
 namespace assay::impl::cuda {
 
 /// Throws when a CUDA runtime call failed: expression, place and the runtime's own words.

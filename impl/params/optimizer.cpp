@@ -61,8 +61,9 @@ UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSetting
   return out;
 }
 
-void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
-            const at::Tensor& coefficient) {
+namespace {
+void update_set(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
+                const at::Tensor& coefficient) {
   const auto ranges = decay_ranges(buffers);
   for (const spec::Partition::Run& run : buffers.partition.runs(buffers.shard_rank)) {
     for (const DecayRange& range : ranges) {
@@ -80,7 +81,12 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::
                             numbers.narrow(0, range.decay ? 0 : 4, 4));
     }
   }
-  if (buffers.experts) update(*buffers.experts, settings, numbers, coefficient);
+}
+}  // namespace
+
+void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
+            const at::Tensor& coefficient) {
+  for (ParameterBuffers* set : buffers.sets()) update_set(*set, settings, numbers, coefficient);
 }
 
 void move_router_biases(const at::Tensor& biases, const at::Tensor& loads, double rate,

@@ -17,7 +17,7 @@ struct DecayRange {
   bool operator==(const DecayRange&) const = default;
 };
 
-/// The flat buffer cut into as few ranges as both allow, in order, covering every parameter.
+/// The flat buffer of a set cut into as few ranges as both allow, in order, covering every parameter.
 std::vector<DecayRange> decay_ranges(const ParameterBuffers& buffers);
 
 /// Hyperparameters that stay the same over a run.
@@ -35,7 +35,7 @@ using UpdateNumbers = std::array<double, 8>;
 UpdateNumbers update_numbers(const ParameterBuffers& buffers, const AdamWSettings& settings,
                              double learning_rate, std::int64_t step);
 
-/// One update of all parameters, experts of their own buffers included. On the buffers' device, in fp64:
+/// One update of all sets of parameters. On the buffers' device, in fp64:
 /// `numbers` [8] of the step, and the clip coefficient, a scalar; where it is NaN nothing is changed.
 void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::Tensor& numbers,
             const at::Tensor& coefficient);

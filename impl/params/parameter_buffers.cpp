@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "impl/ops/init/init.hpp"
-#include "spec/error.hpp"
 
 namespace assay::impl {
 
@@ -40,15 +40,18 @@ void store_own(const ParameterBuffers& buffers, const at::Tensor& buffer, const 
 }
 
 /// Which entries of the whole parameter a tensor rank's are.
-init::Slice slice_of(const spec::Placement& placement) {
+init::Slice slice_of(const spec::Placement& placement, const spec::Parameter& whole) {
   if (placement.dimension < 0) return {};
-  const std::int64_t columns = placement.whole.size / placement.whole.shape.front();
+  const std::int64_t columns = whole.size / whole.shape.front();
   if (placement.dimension == 1) return {placement.begin, placement.count, columns};
   return {placement.begin * columns, columns, columns};
 }
 
 /// Views of the gradients of parameters that several tensor ranks hold.
 void share_gradients(ParameterBuffers& buffers, std::int64_t tensor_ranks) {
+  if (std::none_of(buffers.placements.begin(), buffers.placements.end(),
+                   [](const spec::Placement& each) { return each.shared(); }))
+    return;
   const auto blocks = static_cast<std::size_t>(buffers.inventory.blocks);
   buffers.of_all_tensor_ranks.resize(blocks), buffers.of_holders.resize(blocks);
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
@@ -56,7 +59,7 @@ void share_gradients(ParameterBuffers& buffers, std::int64_t tensor_ranks) {
     const at::Tensor view = owned_of(buffers, buffers.gradients, i);
     if (!placement.shared() || !view.defined()) continue;
     auto& shared = placement.holders == tensor_ranks ? buffers.of_all_tensor_ranks : buffers.of_holders;
-    shared[static_cast<std::size_t>(placement.whole.block)].push_back(view);
+    shared[static_cast<std::size_t>(buffers.inventory.parameters[i].block)].push_back(view);
     if (placement.holder > 0) buffers.counted_elsewhere.push_back(view);
   }
 }
@@ -85,32 +88,44 @@ at::ScalarType scalar_type(Dtype dtype) {
   throw std::invalid_argument("not a compute dtype");
 }
 
+std::vector<const ParameterBuffers*> ParameterBuffers::sets() const {
+  std::vector<const ParameterBuffers*> all = {this};
+  for (const ParameterBuffers& other : others) all.push_back(&other);
+  return all;
+}
+
+std::vector<ParameterBuffers*> ParameterBuffers::sets() {
+  std::vector<ParameterBuffers*> all = {this};
+  for (ParameterBuffers& other : others) all.push_back(&other);
+  return all;
+}
+
 std::int64_t ParameterBuffers::bytes() const {
   std::int64_t sum = 0;
-  for (const at::Tensor* buffer : {&weights, &gradients, &moment1, &moment2, &gains.values, &router_biases})
-    if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
-  if (experts) sum += experts->bytes();
-  return master.is_same(weights) ? sum : sum + static_cast<std::int64_t>(master.nbytes());
+  for (const ParameterBuffers* set : sets()) {
+    for (const at::Tensor* buffer : {&set->weights, &set->gradients, &set->moment1, &set->moment2,
+                                     &set->gains.values, &set->router_biases})
+      if (buffer->defined()) sum += static_cast<std::int64_t>(buffer->nbytes());
+    if (!set->master.is_same(set->weights)) sum += static_cast<std::int64_t>(set->master.nbytes());
+  }
+  return sum;
 }
 
 namespace {
-/// Of the parameters of `own`, which are parts of `model`'s.
-ParameterBuffers flat_buffers(const spec::Inventory& own, const spec::Inventory& model,
-                              std::vector<spec::Placement> placements, Dtype dtype, at::Device device,
-                              Dtype states, const spec::Layout& layout, std::int64_t shard_rank) {
+ParameterBuffers flat_buffers(spec::ParameterSet&& set, Dtype dtype, at::Device device, Dtype states) {
   ParameterBuffers buffers;
-  buffers.partition = spec::partition(own, layout.shard_ranks);
+  buffers.partition = std::move(set.partition);
   buffers.inventory = buffers.partition.inventory;
-  buffers.model = model;
-  buffers.placements = std::move(placements);
-  buffers.shard_rank = shard_rank;
+  buffers.placements = std::move(set.placements);
+  buffers.shard_rank = set.state.number;
+  const bool shards_weights = set.layout.shards_weights();
   const auto zeros = [&](Dtype element, bool shards) {
     return at::zeros({shards ? buffers.partition.shard_size : buffers.inventory.flat_size},
                      at::TensorOptions().dtype(scalar_type(element)).device(device));
   };
   const Dtype state = dtype == Dtype::bf16 ? states : dtype;
-  buffers.weights = zeros(dtype, layout.shards_weights());
-  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, layout.shards_weights());
+  buffers.weights = zeros(dtype, shards_weights);
+  buffers.gradients = zeros(dtype == Dtype::bf16 ? Dtype::f32 : dtype, shards_weights);
   buffers.master = state != dtype ? zeros(state, true) : buffers.weights;
   buffers.moment1 = zeros(state, true);
   buffers.moment2 = zeros(state, true);
@@ -119,56 +134,46 @@ ParameterBuffers flat_buffers(const spec::Inventory& own, const spec::Inventory&
   return buffers;
 }
 
-void add_router_biases(ParameterBuffers& buffers, const spec::ModelSpec& model) {
-  if (model.experts && model.experts->router_bias)
-    buffers.router_biases =
-        at::zeros({model.sparse_layers(), model.experts->count}, buffers.gradients.options());
+void initialise(ParameterBuffers& set, const spec::Inventory& all, const spec::ModelSpec& model,
+                std::uint64_t seed) {
+  const bool whole = set.whole(set.master);
+  for (std::size_t i = 0; i < set.placements.size(); ++i) {
+    const spec::Parameter& own = set.inventory.parameters[i];
+    const spec::Placement& placement = set.placements[i];
+    const spec::Parameter& of_model = all.parameters[placement.number];
+    const at::Tensor values =
+        whole ? set.master.narrow(0, own.offset, own.size) : at::zeros({own.size}, set.master.options());
+    const std::int64_t rows = placement.dimension == 0 ? placement.count : own.shape.front();
+    init::fill(values.narrow(0, 0, rows * (own.size / own.shape.front())), of_model,
+               static_cast<std::int64_t>(placement.number), model, seed, slice_of(placement, of_model));
+    if (whole) continue;
+    store_own(set, set.master, own, values);
+    if (!set.master.is_same(set.weights)) store_own(set, set.weights, own, values);
+  }
+  if (whole && !set.master.is_same(set.weights)) set.weights.copy_(set.master);
 }
 }  // namespace
 
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device, Dtype states,
-                          const spec::Layout& layout, std::int64_t shard_rank, const spec::TensorRank& tensor,
-                          const spec::ExpertRank& expert) {
-  const spec::Inventory whole = spec::inventory(model);
-  const auto of = [&](const spec::Inventory& own, const std::vector<spec::Placement>& placements,
-                      const spec::Layout& over, std::int64_t rank) {
-    return flat_buffers(own, whole, placements, dtype, device, states, over, rank);
-  };
-  const bool apart = spec::experts_apart(model, expert.ranks, tensor.ranks);
-  const spec::Inventory rest =
-      apart && tensor.ranks == 1 ? spec::dense_inventory(model) : spec::tensor_inventory(model, tensor.ranks);
-  ParameterBuffers buffers =
-      of(rest, tensor.ranks == 1 ? spec::placements(whole, rest) : spec::placements(model, tensor), layout,
-         shard_rank);
-  share_gradients(buffers, tensor.ranks);
-  add_router_biases(buffers, model);
-  if (!apart) return buffers;
-  const spec::Inventory own = spec::expert_inventory(model, expert);
-  const spec::Layout over = spec::expert_layout(layout, expert.ranks, tensor.ranks);
-  const std::int64_t number = (shard_rank * tensor.ranks + tensor.rank) / expert.ranks % over.shard_ranks;
-  buffers.experts = std::make_shared<ParameterBuffers>(of(own, spec::placements(whole, own), over, number));
-  buffers.experts_of_rank = model.experts->count / expert.ranks;
+                          const spec::Place& place) {
+  spec::Share share = spec::share(model, place);
+  std::vector<ParameterBuffers> sets;
+  for (spec::ParameterSet& set : share.sets) {
+    sets.push_back(flat_buffers(std::move(set), dtype, device, states));
+    share_gradients(sets.back(), place.tensor_ranks);
+  }
+  ParameterBuffers buffers = std::move(sets.front());
+  buffers.others.assign(std::make_move_iterator(sets.begin() + 1), std::make_move_iterator(sets.end()));
+  buffers.model = spec::inventory(model);
+  if (model.experts && model.experts->router_bias)
+    buffers.router_biases =
+        at::zeros({model.sparse_layers(), model.experts->count}, buffers.gradients.options());
   return buffers;
 }
 
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed) {
   if (buffers.router_biases.defined()) buffers.router_biases.zero_();
-  for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
-    const spec::Parameter& own = buffers.inventory.parameters[i];
-    const spec::Placement& placement = buffers.placements[i];
-    const bool whole = buffers.whole(buffers.master);
-    const at::Tensor values = whole ? buffers.master.narrow(0, own.offset, own.size)
-                                    : at::zeros({own.size}, buffers.master.options());
-    const std::int64_t rows = placement.dimension == 0 ? placement.count : own.shape.front();
-    init::fill(values.narrow(0, 0, rows * (own.size / own.shape.front())), placement.whole,
-               static_cast<std::int64_t>(placement.number), model, seed, slice_of(placement));
-    if (whole) continue;
-    store_own(buffers, buffers.master, own, values);
-    if (!buffers.master.is_same(buffers.weights)) store_own(buffers, buffers.weights, own, values);
-  }
-  if (buffers.whole(buffers.master) && !buffers.master.is_same(buffers.weights))
-    buffers.weights.copy_(buffers.master);
-  if (buffers.experts) initialise(*buffers.experts, model, seed);
+  for (ParameterBuffers* set : buffers.sets()) initialise(*set, buffers.model, model, seed);
 }
 
 WholeVectors whole_vectors(const ParameterBuffers& buffers, const at::Tensor& buffer, spec::Inventory offsets,
@@ -252,11 +257,12 @@ at::Tensor sum_in_rank_order(const at::Tensor& own, Communicator& ranks) {
 }
 
 void sum_shared_gradients(const ParameterBuffers& buffers, Communicator& tensor, Communicator& holders) {
-  for (std::size_t block = 0; block < buffers.of_all_tensor_ranks.size() && tensor.size() > 1; ++block) {
-    sum_over(buffers.of_all_tensor_ranks[block], buffers.gradients, tensor);
-    if (holders.size() > 1 && holders.size() < tensor.size())
-      sum_over(buffers.of_holders[block], buffers.gradients, holders);
-  }
+  for (const ParameterBuffers* set : buffers.sets())
+    for (std::size_t block = 0; block < set->of_all_tensor_ranks.size(); ++block) {
+      sum_over(set->of_all_tensor_ranks[block], set->gradients, tensor);
+      if (holders.size() > 1 && holders.size() < tensor.size())
+        sum_over(set->of_holders[block], set->gradients, holders);
+    }
 }
 
 std::string first_non_finite(const spec::Inventory& inventory, const at::Tensor& gradients,

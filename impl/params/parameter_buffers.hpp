@@ -3,15 +3,11 @@
 // laid out by one spec::Partition. Reduction, clip, optimizer and checkpoint work on ranges of them.
 #include <ATen/core/Tensor.h>
 
-#include <memory>
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
-#include "spec/parallel/data_layout.hpp"
-#include "spec/parallel/expert_ranks.hpp"
-#include "spec/parallel/partition.hpp"
-#include "spec/parallel/placement.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::impl {
@@ -26,46 +22,47 @@ struct WholeVectors {
   std::vector<at::Tensor> own, sources;  ///< what this rank owns: views of `values` and of the buffer
 };
 
+/// Of one set of a rank's parameters (spec/parallel/parameter_sets.md), and behind the first one the others.
 /// Each buffer is whole, [flat_size], or this rank's shards, [shard_size] (spec/parallel/partition.md). With
 /// one rank to a copy the two are the same.
 struct ParameterBuffers {
   spec::Partition partition;
   spec::Inventory inventory;                ///< of the partition: offsets in whole buffers
-  spec::Inventory model;                    ///< of the whole model: what initial values and checkpoints name
-  std::vector<spec::Placement> placements;  ///< of `inventory` in `model`, one for each parameter
+  std::vector<spec::Placement> placements;  ///< of `inventory` in the whole model, one for each parameter
   std::int64_t shard_rank = 0;              ///< of the partition's ranks, the one that this is
   at::Tensor weights;                       ///< compute dtype: what forward and backward read
   at::Tensor gradients;                     ///< fp32 for bf16 weights, else the weights' dtype
   at::Tensor master;            ///< what the optimizer adds to: fp32 beside bf16 weights, else the weights
   at::Tensor moment1, moment2;  ///< dtype of master
   WholeVectors gains;           ///< beside bf16 weights: the gains of norms in fp32, of the master weights
-  /// [sparse layers, X] the routers' biases, which no gradient moves, on every rank: fp32, or fp64 beside
-  /// fp64 weights; undefined where the model has none. What the other buffers hold under their names is
-  /// unused.
-  at::Tensor router_biases;
   /// Of the gradients that this rank owns: those of parameters that every tensor rank holds, and of key and
   /// value heads that some of them hold.
   std::vector<std::vector<at::Tensor>> of_all_tensor_ranks, of_holders;  ///< by block
   /// Those of both that another tensor rank counts in the norm.
   std::vector<at::Tensor> counted_elsewhere;
-  /// Of a rank of an expert group: its routed experts, which this object is then without.
-  std::shared_ptr<ParameterBuffers> experts = {};
-  std::int64_t experts_of_rank = 0;  ///< of each sparse layer, where `experts` is not null
 
+  // In the first set:
+  std::vector<ParameterBuffers> others = {};
+  spec::Inventory model;  ///< of the whole model: what initial values and checkpoints name
+  /// [sparse layers, X] the routers' biases, which no gradient moves, on every rank: fp32, or fp64 beside
+  /// fp64 weights; undefined where the model has none. What the other buffers hold under their names is
+  /// unused.
+  at::Tensor router_biases;
+
+  /// This set and the others.
+  std::vector<const ParameterBuffers*> sets() const;
+  std::vector<ParameterBuffers*> sets();
   bool whole(const at::Tensor& buffer) const { return buffer.numel() == inventory.flat_size; }
-  /// Bytes of all buffers, storage shared by two counted once.
+  /// Bytes of all buffers of all sets, storage shared by two counted once.
   std::int64_t bytes() const;
 };
 
-/// Zeroed buffers of rank `shard_rank` of a layout's shard group, of what tensor rank `tensor` holds of
-/// `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for master weights and moments in fp32,
-/// Dtype::bf16 for moments in bf16 and no master weights; not read for other weights. Gaps between parameters
-/// stay zero for ever, so that norms and hashes over ranges are exact. `expert`: the rank of the layout's
-/// expert group that this is. Errors: SpecError placement_c1..c5, placement_c7, placement_c15.
+/// Zeroed buffers of what a rank holds of `model`, the whole one. `states`: of bf16 weights, Dtype::f32 for
+/// master weights and moments in fp32, Dtype::bf16 for moments in bf16 and no master weights; not read for
+/// other weights. Gaps between parameters stay zero for ever, so that norms and hashes over ranges are exact.
+/// Errors: as spec::share.
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device,
-                          Dtype states = Dtype::f32, const spec::Layout& layout = {},
-                          std::int64_t shard_rank = 0, const spec::TensorRank& tensor = {},
-                          const spec::ExpertRank& expert = {});
+                          Dtype states = Dtype::f32, const spec::Place& place = {});
 
 /// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed): the same bits in
 /// every layout.
@@ -95,8 +92,8 @@ at::Tensor owned_of(const ParameterBuffers& buffers, const at::Tensor& buffer, s
 /// The part of a block that this rank owns.
 at::Tensor owned(const ParameterBuffers& buffers, const at::Tensor& buffer, std::int64_t block);
 
-/// Sum of squares of the gradients that this rank owns and no other tensor rank counts, fp64 scalar on their
-/// device.
+/// Sum of squares of a set's gradients that this rank owns and no other tensor rank counts, fp64 scalar on
+/// their device.
 at::Tensor owned_sum_of_squares(const ParameterBuffers& buffers);
 
 /// The sum over ranks of `own`, added up in the order of the ranks from what each gave: the same bits on

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <stdexcept>
 #include <vector>
 
@@ -40,32 +42,29 @@ std::string shared_hash(const ParameterBuffers& buffers, std::int64_t tensor_ran
   return bits_hash(at::cat(parts));
 }
 
-std::pair<std::string, std::string> split(const std::string& words) {
-  const std::size_t blank = words.find(' ');
-  return {words.substr(0, blank), words.substr(blank + 1)};
-}
-
-/// Notes the ranks whose hashes are others than those of most: every stride-th rank holds the same bits.
-void compare_every(Communicator& all, const std::string& own, std::int64_t stride, ReplicaCheck& check) {
-  const std::vector<std::string> hashes = all.all_gather(own);
-  const auto ranks = static_cast<std::int64_t>(hashes.size());
-  const auto of = [&](std::int64_t rank) { return hashes[static_cast<std::size_t>(rank)]; };
-  std::vector<std::string> common;
-  for (std::int64_t part = 0; part < stride; ++part) {
-    const auto copies = [&](const std::string& hash) {
-      std::int64_t count = 0;
-      for (std::int64_t r = part; r < ranks; r += stride) count += of(r) == hash;
-      return count;
+/// Compares `own` between the ranks of `copies`, and notes the ranks that have another than most. Returns
+/// what most have, of all such groups in the order of their first ranks. Collective over `all`.
+std::string compare(Communicator& all, const spec::RankGroup& copies, const std::string& own,
+                    std::set<std::size_t>& odd) {
+  const std::vector<std::string> hashes = all.all_gather(own),
+                                 firsts = all.all_gather(std::to_string(copies.first));
+  std::map<std::int64_t, std::vector<std::size_t>> groups;
+  for (std::size_t rank = 0; rank < hashes.size(); ++rank) groups[std::stoll(firsts[rank])].push_back(rank);
+  std::string common;
+  for (const auto& [first, ranks] : groups) {
+    const auto times = [&hashes, &group = ranks](const std::string& hash) {
+      return std::count_if(group.begin(), group.end(),
+                           [&](std::size_t rank) { return hashes[rank] == hash; });
     };
     // Of equally frequent hashes, that of the lowest rank.
-    common.push_back(of(part));
-    for (std::int64_t r = part; r < ranks; r += stride)
-      if (copies(of(r)) > copies(common.back())) common.back() = of(r);
-    check.hash += common.back();
+    std::string most = hashes[ranks.front()];
+    for (const std::size_t rank : ranks)
+      if (times(hashes[rank]) > times(most)) most = hashes[rank];
+    for (const std::size_t rank : ranks)
+      if (hashes[rank] != most) odd.insert(rank);
+    common += most;
   }
-  for (std::int64_t r = 0; r < ranks; ++r)
-    if (of(r) != common[static_cast<std::size_t>(r % stride)])
-      check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(r);
+  return common;
 }
 }  // namespace
 
@@ -81,31 +80,21 @@ std::string bits_hash(const at::Tensor& flat) {
 }
 
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups) {
-  // Data ranks hold copies: of a shard, those that have the same shard; of whole weights, all of them. Each
-  // tensor rank compares its own part of the model. Of experts all ranks that hold the same ones have copies.
-  const auto shards = [](const spec::Layout& layout) {
-    return layout.shards_weights() ? layout.shard_ranks : 1;
-  };
-  const std::int64_t tensor = groups.tensor().size();
+  const spec::RankGroups& ranks = groups.ranks();
+  const std::vector<const ParameterBuffers*> sets = buffers.sets();
   ReplicaCheck check;
-  std::string own = bits_hash(buffers.weights);
-  if (buffers.router_biases.defined()) own += bits_hash(buffers.router_biases.view({-1}));
-  compare_every(groups.all(), own, tensor * shards(groups.layout()), check);
-  if (const LayoutGroups* experts = groups.experts())
-    compare_every(groups.all(), bits_hash(buffers.experts->weights),
-                  groups.expert().size() * shards(experts->layout()), check);
-  const std::int64_t ranks = groups.all().size();
-  // Tensor ranks hold copies of what they share.
-  const std::vector<std::string> shared =
-      groups.all().all_gather(shared_hash(buffers, groups.tensor().size(), /*of_all=*/true) + " " +
-                              shared_hash(buffers, groups.tensor().size(), /*of_all=*/false));
-  const std::int64_t holders = groups.holders().size();
-  for (std::int64_t r = 0; r < ranks; ++r) {
-    const auto words = [&](std::int64_t rank) { return split(shared[static_cast<std::size_t>(rank)]); };
-    const std::int64_t first = r / tensor * tensor, first_holder = r / holders * holders;
-    if (words(r).first != words(first).first || words(r).second != words(first_holder).second)
-      check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(r);
+  std::set<std::size_t> odd;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    std::string own = bits_hash(sets[i]->weights);
+    if (sets[i]->router_biases.defined()) own += bits_hash(sets[i]->router_biases.view({-1}));
+    check.hash += compare(groups.all(), ranks.sets.at(i).copies(), own, odd);
   }
+  // Tensor ranks hold copies of what they share.
+  for (const bool of_all : {true, false})
+    compare(groups.all(), of_all ? ranks.tensor : ranks.holders,
+            shared_hash(buffers, ranks.tensor.size, of_all), odd);
+  for (const std::size_t rank : odd)
+    check.odd += (check.odd.empty() ? "rank " : ", rank ") + std::to_string(rank);
   return check;
 }
 

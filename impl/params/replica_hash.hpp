@@ -15,8 +15,9 @@ struct ReplicaCheck {
   std::string odd;  ///< names the ranks whose copy differs from the most; empty: all copies are the same bits
 };
 
-/// Compares, bit for bit, the copies that must be equal in this layout: whole weights on all ranks, or a
-/// shard on the ranks that hold the same shard. Collective, the same result on every rank.
+/// Compares, bit for bit, the copies that must be equal in this layout: of each set whole weights, or a shard
+/// on the ranks that hold the same shard; and what tensor ranks share. Collective, the same result on every
+/// rank.
 ReplicaCheck compare_replicas(const ParameterBuffers& buffers, LayoutGroups& groups);
 
 }  // namespace assay::impl

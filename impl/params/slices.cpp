@@ -16,7 +16,7 @@ using Range = spec::Inventory::Range;
 
 Range common(const Range& a, const Range& b) { return {std::max(a.begin, b.begin), std::min(a.end, b.end)}; }
 
-/// Appends what `buffers` itself, not its experts, holds in one of its buffers. `written`: of what it owns,
+/// Appends what a set holds in one of its buffers. `written`: of what it owns,
 /// at these elements of its shards, and only where it is the first of the tensor ranks that hold the same.
 void append(const ParameterBuffers& buffers, Buffer buffer, const std::optional<Range>& written,
             std::vector<HeldSlice>& out) {
@@ -78,35 +78,29 @@ Copies copy_among(Communicator& ranks, bool writes) {
 
 std::vector<HeldSlice> held_slices(const ParameterBuffers& buffers, Buffer buffer) {
   std::vector<HeldSlice> out;
-  for (const ParameterBuffers* each : {&buffers, static_cast<const ParameterBuffers*>(buffers.experts.get())})
-    if (each) append(*each, buffer, {}, out);
+  for (const ParameterBuffers* set : buffers.sets()) append(*set, buffer, {}, out);
   if (buffer == &ParameterBuffers::master) append_biases(buffers, out);
   sort(out);
   return out;
 }
 
 Writer writer_of(LayoutGroups& groups) {
-  const auto copies = [](Communicator& ranks) { return Copies{ranks.rank(), ranks.size()}; };
-  return {.dense = copies(groups.replicas()),
-          .experts = groups.experts() ? copies(groups.experts()->replicas()) : Copies{},
-          .biases = groups.all().rank() == 0};
+  Writer writer{.sets = {}, .biases = groups.all().rank() == 0};
+  for (const LayoutGroups::Set& set : groups.sets())
+    writer.sets.push_back({set.replicas.rank(), set.replicas.size()});
+  return writer;
 }
 
 Writer writer_of(LayoutGroups& groups, bool writes) {
-  Writer writer{.dense = {}, .experts = {}, .biases = writes && groups.all().rank() == 0};
+  Writer writer{.sets = {}, .biases = writes && groups.all().rank() == 0};
   refuse_together(groups.all(), [&] {
-    // Every rank is in both exchanges, whatever the first one finds.
+    // Every rank is in all exchanges, whatever the first one finds.
     std::optional<UserError> refused;
-    const auto of = [&](Communicator& ranks) {
-      try {
-        return copy_among(ranks, writes);
+    for (const LayoutGroups::Set& set : groups.sets()) try {
+        writer.sets.push_back(copy_among(set.replicas, writes));
       } catch (const UserError& error) {
         refused = error;
-        return Copies{};
       }
-    };
-    writer.dense = of(groups.replicas());
-    if (groups.experts()) writer.experts = of(groups.experts()->replicas());
     if (refused) throw UserError(*refused);
   });
   return writer;
@@ -114,8 +108,9 @@ Writer writer_of(LayoutGroups& groups, bool writes) {
 
 std::vector<HeldSlice> own_slices(const ParameterBuffers& buffers, Buffer buffer, const Writer& writer) {
   std::vector<HeldSlice> out;
-  append(buffers, buffer, written_of(buffers, writer.dense), out);
-  if (buffers.experts) append(*buffers.experts, buffer, written_of(*buffers.experts, writer.experts), out);
+  const std::vector<const ParameterBuffers*> sets = buffers.sets();
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    append(*sets[i], buffer, written_of(*sets[i], writer.sets.at(i)), out);
   if (buffer == &ParameterBuffers::master && writer.biases) append_biases(buffers, out);
   sort(out);
   return out;
@@ -146,12 +141,6 @@ std::vector<Destination> destinations(const ParameterBuffers& buffers, Buffer bu
   if (buffer == &ParameterBuffers::master && !buffers.master.is_same(buffers.weights))
     add(held_slices(buffers, &ParameterBuffers::weights));
   return out;
-}
-
-at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values) {
-  const at::Tensor whole = values.view(placement.whole.shape);
-  return placement.dimension < 0 ? whole
-                                 : whole.narrow(placement.dimension, placement.begin, placement.count);
 }
 
 }  // namespace assay::impl

@@ -19,18 +19,17 @@ struct HeldSlice {
   at::Tensor values;  ///< [slice.rows, slice.columns], a view of the buffer
 };
 
-/// Everything of the model that this rank holds in a buffer, its experts and, in master, the routers' biases
-/// (whose type may be another) among it, by the parameter's number.
+/// Everything of the model that this rank holds in a buffer of any set, in master the routers' biases (whose
+/// type may be another) among it, by the parameter's number.
 std::vector<HeldSlice> held_slices(const ParameterBuffers& buffers, Buffer buffer);
 
 /// Which of the ranks that hold the same this is, of those that write.
 struct Copies {
   std::int64_t number = 0, count = 1;
 };
-/// For the two kinds of buffers of a rank.
 struct Writer {
-  Copies dense = {}, experts = {};
-  bool biases = true;  ///< writes the routers' biases
+  std::vector<Copies> sets = {{}};  ///< of the rank's parameters
+  bool biases = true;               ///< writes the routers' biases
 };
 /// Of all ranks. Not collective.
 Writer writer_of(LayoutGroups& groups);
@@ -42,10 +41,6 @@ Writer writer_of(LayoutGroups& groups, bool writes);
 /// each element of each parameter is in exactly one slice. Routers' biases, which have no moments, are in
 /// master alone.
 std::vector<HeldSlice> own_slices(const ParameterBuffers& buffers, Buffer buffer, const Writer& writer);
-
-/// What a tensor rank holds of a parameter of the model, without the rows that pad it: `values` in the shape
-/// of the whole.
-at::Tensor own_slice(const spec::Placement& placement, const at::Tensor& values);
 
 /// Where what is read of a parameter goes on this rank.
 struct Destination {

@@ -96,7 +96,7 @@ void RunLog::open(std::int64_t log_every, bool tensorboard) {
 }
 
 bool RunLog::move_to(const std::string& directory) {
-  const std::scoped_lock lock(telling_);
+  const std::scoped_lock lock(recording_);
   const bool whole = !writer_ || writer_->move_to(directory + "/run.jsonl");
   directory_ = directory;
   for (auto& [name, value] : start_.settings)
@@ -119,7 +119,7 @@ void RunLog::count(const Event& event) {
 }
 
 void RunLog::say(const Event& event, bool aloud) {
-  const std::scoped_lock lock(telling_);
+  const std::scoped_lock lock(recording_);
   if (writer_) count(event);
   // A step may still end after a rank was lost: the record ends with why.
   if (writer_ && !loss_recorded_) writer_->write(event);
@@ -139,13 +139,13 @@ bool RunLog::warn(const std::optional<Warning>& warning) {
 }
 
 void RunLog::enter(RunPart part) {
-  const std::scoped_lock lock(telling_);
+  const std::scoped_lock lock(recording_);
   clock_.enter(part);
 }
 
 void RunLog::step(Step step) {
   {
-    const std::scoped_lock lock(telling_);
+    const std::scoped_lock lock(recording_);
     ++steps_;
     tokens_ += step.tokens;
     seconds_ += step.seconds;
@@ -176,7 +176,7 @@ RunEnd RunLog::end_now(EndReason reason, ExitCode code, const std::optional<std:
 }
 
 std::string RunLog::place_on_disk() {
-  const std::scoped_lock lock(telling_);
+  const std::scoped_lock lock(recording_);
   try {
     if (!writer_) return "";
     writer_->sync(/*times=*/1);
@@ -187,7 +187,7 @@ std::string RunLog::place_on_disk() {
 }
 
 int RunLog::end(EndReason reason, ExitCode code, const std::optional<std::string>& message) {
-  const std::scoped_lock lock(telling_);
+  const std::scoped_lock lock(recording_);
   RunEnd event = end_now(reason, code, message);
   event.final_loss = mean_loss(last_steps_, final_loss_steps);
   if (event.final_loss) event.final_steps = std::min<std::int64_t>(final_loss_steps, event.steps);
@@ -219,7 +219,7 @@ void RunLog::record_failure(const std::exception& error) noexcept {
 }
 
 void RunLog::record_lost_rank(const std::string& text) {
-  std::unique_lock lock(telling_, std::defer_lock);
+  std::unique_lock lock(recording_, std::defer_lock);
   if (!lock.try_lock_for(std::chrono::seconds(2)) || std::exchange(loss_recorded_, true)) return;
   try {
     const RunEnd event = end_now(EndReason::error, ExitCode::peer_lost, text);

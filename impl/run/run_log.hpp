@@ -72,8 +72,8 @@ class RunLog {
 
   spec::record::RunStart start_;
   std::string directory_;
-  std::recursive_timed_mutex telling_;  ///< of the record and the counts
-  std::optional<OutputFolder> folder_;  ///< on rank 0
+  std::recursive_timed_mutex recording_;  ///< of the record and the counts
+  std::optional<OutputFolder> folder_;    ///< on rank 0
   std::optional<logs::RecordWriter> writer_;
   std::optional<logs::tensorboard::EventWriter> curves_;
   std::optional<logs::Console> console_;

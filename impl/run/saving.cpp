@@ -66,7 +66,7 @@ void Saving::take_memory(const ParameterBuffers& buffers, std::int64_t free) {
                          spec::bytes(ranks * snapshot.bytes()) + ", and " + spec::bytes(free) + " are free"});
 }
 
-void Saving::tell(const checkpoint::Saved& saved, const spec::record::Checkpoint& event) {
+void Saving::report(const checkpoint::Saved& saved, const spec::record::Checkpoint& event) {
   failed_in_a_row_ = 0;
   saved_ = event.step;
   if (groups_.all().rank() != 0) return;
@@ -83,7 +83,7 @@ void Saving::tell(const checkpoint::Saved& saved, const spec::record::Checkpoint
                          *saved.not_removed + "; the next save tries again"});
 }
 
-void Saving::tell_failure(std::int64_t step, const std::string& text) {
+void Saving::report_failure(std::int64_t step, const std::string& text) {
   failed_in_a_row_ = std::min<std::int64_t>(failed_in_a_row_ + 1, 20);
   steps_until_made_up_ = std::int64_t{1} << (failed_in_a_row_ - 1);
   if (groups_.all().rank() == 0)
@@ -98,15 +98,15 @@ std::optional<std::string> Saving::failure(const ParameterBuffers& buffers, cons
     const checkpoint::Saved saved =
         checkpoint::save(config_.directory, buffers, state, retention(), groups_, piece_);
     const std::chrono::duration<double> delay = std::chrono::steady_clock::now() - begin;
-    tell(saved, {.step = state.step,
-                 .path = saved.path,
-                 .bytes = saved.bytes,
-                 .seconds = saved.seconds,
-                 .asynchronous = false,
-                 .copy_seconds = 0,
-                 .write_seconds = saved.seconds,
-                 .delay_seconds = delay.count(),
-                 .host_bytes = 0});
+    report(saved, {.step = state.step,
+                   .path = saved.path,
+                   .bytes = saved.bytes,
+                   .seconds = saved.seconds,
+                   .asynchronous = false,
+                   .copy_seconds = 0,
+                   .write_seconds = saved.seconds,
+                   .delay_seconds = delay.count(),
+                   .host_bytes = 0});
   });
 }
 
@@ -127,7 +127,7 @@ void Saving::on_the_way(const ParameterBuffers& buffers, const checkpoint::State
   if (beside_) wait_for_it();
   steps_until_made_up_ = 0;  // by this one
   const auto failed = asynchronous_ ? failure_to_begin(buffers, state) : failure(buffers, state);
-  if (failed) tell_failure(state.step, *failed);
+  if (failed) report_failure(state.step, *failed);
   if (beside_)
     beside_->delayed(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
@@ -144,11 +144,11 @@ void Saving::settle() {
       throw;
     }
   });
-  if (failed) return tell_failure(step, *failed);
+  if (failed) return report_failure(step, *failed);
   beside_->delayed(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   if (!ended) return;
   const auto done = std::move(beside_);
-  tell(done->saved(), done->event());
+  report(done->saved(), done->event());
 }
 
 void Saving::wait_for_it() {

@@ -24,7 +24,7 @@ class Saving {
  public:
   using Say = std::function<void(const spec::record::Event&)>;  ///< tells and records an event
 
-  /// `config`: looked at when saving, its folder may still change until then. `patience`: how long the last
+  /// `config`: examined when saving, its folder may still change until then. `patience`: how long the last
   /// save is tried again.
   Saving(const spec::RunConfig& config, LayoutGroups& groups, Say say,
          std::chrono::milliseconds patience = std::chrono::seconds(60));
@@ -81,8 +81,8 @@ class Saving {
   void settle();
   /// Returns at once where none is under way.
   void wait_for_it();
-  void tell(const checkpoint::Saved& saved, const spec::record::Checkpoint& event);
-  void tell_failure(std::int64_t step, const std::string& text);
+  void report(const checkpoint::Saved& saved, const spec::record::Checkpoint& event);
+  void report_failure(std::int64_t step, const std::string& text);
   std::string way_out(const checkpoint::State& state) const;
 
   const spec::RunConfig& config_;

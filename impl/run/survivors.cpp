@@ -21,17 +21,12 @@ namespace assay::impl::run {
 
 namespace {
 
-/// The lowest rank of a group, which all of its ranks name alike. Collective.
-std::int64_t lowest(Communicator& group, int rank) {
-  return std::stoll(group.all_gather(std::to_string(rank)).front());
-}
-
 /// The copy that `rank` is among the ranks of its part that are left.
-Copies copy_without(const std::vector<HeldParts>& parts, std::int64_t HeldParts::*part, int rank, int lost) {
+Copies copy_without(const std::vector<HeldParts>& parts, std::size_t set, int rank, int lost) {
   Copies copies{.number = 0, .count = 0};
   for (int other = 0; other < std::ssize(parts); ++other) {
     const auto i = static_cast<std::size_t>(other);
-    if (other == lost || parts[i].*part != parts[static_cast<std::size_t>(rank)].*part) continue;
+    if (other == lost || parts[i][set] != parts[static_cast<std::size_t>(rank)][set]) continue;
     if (other < rank) ++copies.number;
     ++copies.count;
   }
@@ -74,29 +69,23 @@ std::uint32_t settled(const StateMark& mark) {
 }  // namespace
 
 std::optional<Writer> writer_without(const std::vector<HeldParts>& parts, int rank, int lost) {
-  const auto is_left = [&](std::int64_t HeldParts::*part) {
-    if (lost == no_rank) return true;
-    const std::int64_t gone = parts[static_cast<std::size_t>(lost)].*part;
-    for (int other = 0; other < std::ssize(parts); ++other)
-      if (other != lost && parts[static_cast<std::size_t>(other)].*part == gone) return true;
-    return false;
-  };
-  if (!is_left(&HeldParts::dense) || !is_left(&HeldParts::experts)) return {};
-  return Writer{.dense = copy_without(parts, &HeldParts::dense, rank, lost),
-                .experts = copy_without(parts, &HeldParts::experts, rank, lost),
-                .biases = rank == (lost == 0 ? 1 : 0)};
+  Writer writer{.sets = {}, .biases = rank == (lost == 0 ? 1 : 0)};
+  for (std::size_t set = 0; set < parts.front().size(); ++set) {
+    if (lost != no_rank && copy_without(parts, set, lost, lost).count == 0) return {};
+    writer.sets.push_back(copy_without(parts, set, rank, lost));
+  }
+  return writer;
 }
 
 Survivors::Survivors(LayoutGroups& groups, const ParameterBuffers& buffers, const StateMark& mark,
                      std::function<Target(const WholeState&)> target)
     : buffers_(buffers), mark_(mark), target_(std::move(target)), rank_(groups.all().rank()) {
   Communicator& all = groups.all();
-  const std::int64_t dense = lowest(groups.replicas(), rank_),
-                     experts = groups.experts() ? lowest(groups.experts()->replicas(), rank_) : 0;
-  const auto denses = all.all_gather(std::to_string(dense)),
-             of_experts = all.all_gather(std::to_string(experts));
-  for (std::size_t i = 0; i < denses.size(); ++i)
-    parts_.push_back({.dense = std::stoll(denses[i]), .experts = std::stoll(of_experts[i])});
+  parts_.resize(static_cast<std::size_t>(all.size()));
+  for (const spec::SetRanks& set : groups.ranks().sets) {
+    const auto parts = all.all_gather(std::to_string(set.replicas.first));
+    for (std::size_t i = 0; i < parts.size(); ++i) parts_[i].push_back(std::stoll(parts[i]));
+  }
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   start_ = all.all_gather(std::to_string(getpid()) + "-" + std::to_string(now)).front();
 }
@@ -119,12 +108,14 @@ std::string Survivors::save(int lost, bool stays, std::int64_t first_step,
   // What the slowest disk takes that anyone trains on [B/s].
   constexpr std::int64_t slowest = 50 << 20;
   const std::chrono::seconds patience(20 + bytes * std::ssize(parts_) / slowest);
-  const auto result =
-      at_most(patience, [this, writer = *writer, without, whole = *whole, count, patience, directory] {
-        return written(writer, without, whole, count, patience, directory);
-      });
+  // A save that waits in vain for a rank's part ends by itself, and takes its folder with it.
+  constexpr std::chrono::seconds its_end(10);
+  const auto result = at_most(patience + its_end,
+                              [this, writer = *writer, without, whole = *whole, count, patience, directory] {
+                                return written(writer, without, whole, count, patience, directory);
+                              });
   return result.value_or("weights and moments are not saved: that took longer than " +
-                         std::to_string(patience.count()) + " s");
+                         std::to_string((patience + its_end).count()) + " s");
 }
 
 std::string Survivors::written(const Writer& writer, int without, const WholeState& whole,

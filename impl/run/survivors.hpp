@@ -14,11 +14,8 @@
 
 namespace assay::impl::run {
 
-/// Which rank holds which part of the state: ranks with equal numbers hold the same.
-struct HeldParts {
-  std::int64_t dense = 0, experts = 0;
-  bool operator==(const HeldParts&) const = default;
-};
+/// Which part of the state a rank holds of each set of parameters: ranks with equal numbers hold the same.
+using HeldParts = std::vector<std::int64_t>;
 
 /// What rank `rank` writes where rank `lost` does not, no_rank: where all do; nothing where the lost one
 /// alone held a part of the state.

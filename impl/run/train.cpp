@@ -20,7 +20,6 @@
 #include "impl/generate/generate.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
-#include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "impl/run/profiling.hpp"
 #include "impl/run/run_log.hpp"
@@ -82,7 +81,6 @@ class Run {
 
   int train(const StopSignal& stop) {
     if (start_.complete()) return say_complete();
-    const attention::Forced settled(start_.numerics.config.attention, device_);
     set_deterministic(start_.numerics.config.deterministic == spec::Determinism::on);
     use_threads(config_, communicator_);
     const auto disk = disk_warning(start_, rank_);
@@ -505,7 +503,7 @@ class Run {
     if (!config_.data_paths.empty() || config_.sample_sentences == 0) return;
     LayoutGroups& groups = trainer_->groups();
     const bool of_all = groups.layout().shards_weights() || groups.expert().size() > 1;
-    if (groups.data().rank() != 0 && !of_all) return;
+    if (groups.batch().rank() != 0 && !of_all) return;
     // All that take part go on with the first one's tokens: a text that ended on some alone would leave the
     // others in a collective.
     Communicator& together = of_all ? groups.all() : groups.tensor();
@@ -573,7 +571,7 @@ class Run {
   std::string saved_without_;  ///< a lost rank, by the watch's thread: what became of it
   std::exception_ptr failed_;  ///< of this rank alone, until the others know
   std::optional<Profiling> profiling_;
-  std::optional<Profile> profile_;                  ///< that was not told yet
+  std::optional<Profile> profile_;                  ///< that was not shown yet
   double waited_for_save_ = 0;                      ///< by the step that comes next [s]
   std::optional<Validation> validated_;             ///< last
   std::optional<double> lowest_loss_;               ///< of the validations so far [nats per token]

@@ -44,7 +44,7 @@ data::LoaderPlan loader_plan(const spec::RunConfig& config, const spec::Batch& b
                              std::int64_t start_step) {
   data::LoaderPlan plan{.seed = config.seed,
                         .sequences = batch.sequences,
-                        .deal = {.micro = batch.micro, .ranks = batch.ranks},
+                        .split = {.micro = batch.micro, .ranks = batch.ranks},
                         .rank = rank,
                         .start_step = start_step,
                         .prefetch = config.prefetch,
@@ -83,10 +83,12 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       communicator_(traced_ ? *traced_ : communicator),
       source_(std::move(source)),
       order_(data::sample_order(loader_plan(config, batch, 0, 0), *source_)),
-      groups_(communicator_, layout_of(config, communicator_), config.tensor_ranks,
-              spec::kv_holders(model, config.tensor_ranks), config.expert_ranks, model.experts.has_value()),
-      buffers_(allocate(model, config.dtype, device, config.states, groups_.layout(), groups_.shard().rank(),
-                        groups_.tensor_rank(), groups_.expert_rank())),
+      place_{.layout = layout_of(config, communicator_),
+             .tensor_ranks = config.tensor_ranks,
+             .expert_ranks = config.expert_ranks,
+             .rank = communicator_.rank()},
+      groups_(communicator_, spec::groups_of(model, place_)),
+      buffers_(allocate(model, config.dtype, device, config.states, place_)),
       parameters_(make_parameters(
           buffers_, rank_model_, groups_,
           config.dtype == Dtype::bf16 ? scalar_type(config.reduce) : buffers_.gradients.scalar_type(),
@@ -98,6 +100,7 @@ Trainer::Trainer(const spec::RunConfig& config, const spec::ModelSpec& model, co
       clock_(device),
       executor_(model_, buffers_, *parameters_, groups_, settings_of(config), clock_),
       loads_(loads) {
+  model_.attend_by(config.attention);
   if (loads_) model_.on_arrival([this](std::int64_t layer, double load) { loads_->arrived(layer, load); });
   not_captured_ = reason_against_graph(config.cuda_graph, device, communicator.size());
   if (communicator_.size() > 1) mark_.emplace(device);
@@ -165,7 +168,7 @@ void Trainer::start_after(std::int64_t steps_done, std::int64_t skipped) {
   loader_.reset();
   staging_ = std::make_unique<DeviceStaging>(device_, config_.prefetch);
   loader_ =
-      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.data().rank(), step_),
+      std::make_unique<data::Loader>(source_, loader_plan(config_, batch_, groups_.batch().rank(), step_),
                                      [this](const data::StepBatches& batches) { staging_->stage(batches); });
 }
 
@@ -262,10 +265,11 @@ std::vector<StepReport::Source> Trainer::sources_of(const Agreed& agreed) const 
   const auto before = spec::data::read_before(order_, step_),
              then = spec::data::read_before(order_, step_ + 1);
   for (std::size_t k = 0; k < before.size(); ++k)
-    out.push_back({.name = config_.mixture[k].name,
-                   .tokens = (then[k] - before[k]) * config_.sequence_length,
-                   .valid_tokens = agreed.valid_of_sources[k],
-                   .epochs = static_cast<double>(then[k]) / static_cast<double>(order_.stocks[k].trained())});
+    out.push_back(
+        {.name = config_.mixture[k].name,
+         .tokens = (then[k] - before[k]) * config_.sequence_length,
+         .valid_tokens = agreed.valid_of_sources[k],
+         .epochs = static_cast<double>(then[k]) / static_cast<double>(order_.of_sources[k].trained())});
   return out;
 }
 
@@ -296,8 +300,7 @@ std::optional<Trainer::Agreed> Trainer::agree(const data::StepBatches& batches, 
   const std::int64_t sources = std::ssize(config_.mixture);
   const at::Tensor agreed = at::zeros({numbers + sources}, at::kLong);
   auto* number = agreed.data_ptr<std::int64_t>();
-  // Tensor ranks read the same sequences: one of them counts.
-  if (groups_.tensor().rank() == 0)
+  if (groups_.ranks().counts_tokens())
     for (const data::MicroBatch& batch : batches.micro_batches) {
       number[0] += batch.valid_tokens;
       data::add_valid_of_sources(batch, std::span(number + numbers, static_cast<std::size_t>(sources)));

@@ -146,6 +146,7 @@ class Trainer {
   Communicator& communicator_;
   std::shared_ptr<const data::SampleSource> source_;
   const spec::data::SampleOrder order_;  ///< of the samples
+  const spec::Place place_;
   LayoutGroups groups_;
   ParameterBuffers buffers_;
   const std::unique_ptr<ParameterLayout> parameters_;

@@ -17,9 +17,10 @@ std::string scan_validation(const data::ValidationSet& set, std::int64_t tensor_
   const at::Tensor sums = at::zeros({2}, at::kLong);
   auto* sum = sums.data_ptr<std::int64_t>();
   refuse_together(communicator, [&] {
-    // Tensor ranks read the same sequences: one of them counts.
-    if (communicator.rank() % tensor_ranks != 0) return;
-    const auto mine = set.scan(communicator.rank() / tensor_ranks, communicator.size() / tensor_ranks);
+    const spec::RankGroup all{.size = communicator.size(), .number = communicator.rank()},
+        batch = all.alike(tensor_ranks);
+    if (all.neighbours(tensor_ranks).number != 0) return;  // which read the same sequences: one counts
+    const auto mine = set.scan(batch.number, batch.size);
     sum[0] = mine.hash, sum[1] = mine.valid_tokens;
   });
   communicator.all_reduce_sum(sums);
@@ -33,10 +34,10 @@ std::string scan_validation(const data::ValidationSet& set, std::int64_t tensor_
 std::optional<ValidationLoss> validation_loss(Model& model, const data::ValidationSet& set,
                                               LayoutGroups& groups, at::Device device,
                                               const std::function<bool()>& goes_on) {
-  Communicator& data_ranks = groups.data();
-  const std::int64_t rank = data_ranks.rank();
+  Communicator& batch_ranks = groups.batch();
+  const std::int64_t rank = batch_ranks.rank();
   const spec::data::ValidationRounds rounds{
-      .sequences = set.sequences(), .batch = set.batch(), .ranks = data_ranks.size()};
+      .sequences = set.sequences(), .batch = set.batch(), .ranks = batch_ranks.size()};
   // Every rank's losses have places of their own, those of the others are 0 there: the sum over ranks rounds
   // nothing. Behind them this rank's valid tokens.
   const std::int64_t places = rounds.count() * rounds.ranks * rounds.batch;
@@ -54,7 +55,7 @@ std::optional<ValidationLoss> validation_loss(Model& model, const data::Validati
     if (!goes_on()) return {};
   }
   numbers[places].fill_(static_cast<double>(valid_tokens));
-  if (rounds.ranks > 1) data_ranks.all_reduce_sum(numbers);
+  if (rounds.ranks > 1) batch_ranks.all_reduce_sum(numbers);
   if (groups.all().size() > 1) groups.all().settle();
   const at::Tensor here = numbers.cpu();
   const double* number = here.const_data_ptr<double>();

@@ -1,7 +1,6 @@
 #pragma once
 // Runs the action list of one optimizer step (spec/schedule/actions.hpp). This is the training step, top to
 // bottom.
-#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,13 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/phases.hpp"
 #include "impl/model/model.hpp"
-#include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/parameter_layout.hpp"
 #include "impl/params/optimizer.hpp"
-#include "impl/step/step_graph.hpp"
+#include "impl/step/captured_step.hpp"
+#include "impl/step/routing_sums.hpp"
 #include "spec/error.hpp"
 #include "spec/schedule/actions.hpp"
 
@@ -29,16 +27,6 @@ struct StepInput {
   std::vector<TokenBatch> micro_batches;  ///< of this rank
   double tokens = 1;                      ///< valid or not, over all micro-batches and ranks
   std::int64_t skipped = 0;               ///< earlier steps that updated nothing
-};
-
-/// What a step's tokens did in the routers of its sparse layers (spec/ops/load_balancing.md).
-struct RoutingResult {
-  double balance = 0;   ///< balance loss, without its coefficient, summed over layers
-  double router_z = 0;  ///< router z-loss, likewise
-  double worst_load = 0,
-         mean_load = 0;                ///< largest load of an expert over the mean: of the worst layer, mean
-  double entropy = 0;                  ///< of the probabilities [nat], mean over tokens and layers
-  std::optional<double> dropped = {};  ///< share of all choices without a row, where a capacity is set
 };
 
 /// What one step measured; the same on every rank.
@@ -98,12 +86,11 @@ class Executor {
   /// Called on the host before an update is begun, and behind it: with a GPU, once it was given the work.
   void on_update(std::function<void(bool ended)> changes) { changes_ = std::move(changes); }
   /// Drops what is captured, and its memory, until the next step: for other work on this device.
-  void forget_captured();
+  void forget_captured() { captured_.forget(); }
   /// What became of capture since the last call, one line each.
-  std::vector<std::string> new_notices();
+  std::vector<std::string> new_notices() { return captured_.new_notices(); }
 
  private:
-  void run_actions(const StepInput& input, const std::vector<spec::Action>& actions);
   void run_list(const StepInput& input, const std::vector<spec::Action>& actions);
   void begin(const StepInput& input);
   void forward(const StepInput& input, std::size_t micro_batch);
@@ -121,16 +108,8 @@ class Executor {
   void work_update();
   at::Tensor sum_of_squares();
   router::Auxiliary auxiliary(const at::Tensor& shares) const;
-  void sum_over_tokens(const at::Tensor& counted);
-  void add_routing(const Loss& loss);
   void add_sources(const TokenBatch& batch, const Loss& loss);
-  at::Tensor loads() const;
-
-  void check_capture(const StepInput& input);
-  void capture(const TokenBatch& first);
-  void capture_part(StepPart part, const std::function<void()>& work);
-  void replay_part(StepPart part);
-  void other_slots();
+  // impl/step/non_finite_search.cpp
   [[noreturn]] void refuse_non_finite(const StepInput& input, const std::vector<spec::Action>& actions);
   std::string search_gradients(const StepInput& input, const std::vector<spec::Action>& actions);
   std::string no_rank_alone();
@@ -141,35 +120,22 @@ class Executor {
   LayoutGroups& groups_;
   const StepSettings settings_;
   PhaseClock& clock_;
+  CapturedStep captured_;
 
   std::vector<Activations> activations_;  ///< of the micro-batches between their forward and their backward
   /// [10] fp64 of the step: valid tokens, tokens, and UpdateNumbers (impl/params/optimizer.hpp).
   at::Tensor numbers_;
   at::Tensor host_numbers_;  ///< the same on the host: page-locked beside a GPU, else that tensor
-  /// fp64, this rank's until reduced: cross-entropy, z-loss, and of each sparse layer a row of routing_.
+  /// fp64, this rank's until reduced: cross-entropy, z-loss, and a row of each sparse layer.
   at::Tensor losses_;
-  at::Tensor routing_;  ///< [sparse layers, 4 + X] in losses_ (router::losses)
-  at::Tensor sources_;  ///< [sources] at the end of losses_, of a mixture
-  /// With balance_of_batch, [sparse layers, X] fp64: shares of the batch so far, of all ranks; and as they
-  /// were behind the forward of each micro-batch, whose backward reads them.
-  at::Tensor shares_;
-  std::vector<at::Tensor> shares_of_;
+  RoutingSums routing_;              ///< of rows in losses_
+  at::Tensor sources_;               ///< [sources] at the end of losses_, of a mixture
   at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm/clip_grad_norm.hpp)
   at::Tensor local_losses_;          ///< this rank's share before the reduction
   StepResult result_;
 
   std::function<void(bool ended)> changes_ = [](bool) {};
-  std::unique_ptr<StepCapture> capture_;  ///< null: nothing is captured
-  bool captured_ = false, refused_ = false;
-  int steps_before_ = 0;               ///< that ran since the capture came
-  TokenBatch captured_batch_;          ///< what captured work reads; a replay begins with a copy into it
   std::ptrdiff_t backwards_left_ = 0;  ///< of the step that runs
-  std::size_t in_captured_batch_ = 0;  ///< micro-batch that was copied there last
-  Activations captured_activations_;
-  std::array<metrics::MeasuredFlops, step_parts> captured_flops_;
-  std::int64_t captured_pairs_ = 0;  ///< visible ones of the batch that captured_flops_ were counted with
-  int reshaped_ = 0;  ///< steps whose documents needed other slots than those captured, or than each other
-  std::vector<std::string> notices_;
 };
 
 }  // namespace assay::impl::run

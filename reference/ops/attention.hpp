@@ -15,8 +15,8 @@ struct Forward {
 ///            y_tw = sum_s exp(score_ts - lse_t) v_sw, over the s that t sees (spec::attention::Mask); query
 ///            head h reads k, v of h / (H/K)
 /// Source:    Vaswani et al., "Attention Is All You Need", NeurIPS 2017, eq. (1); Ainslie et al., "GQA",
-/// EMNLP 2023 Shapes:    q [B, T, H, E], k [B, T, K, E], v [B, T, K, W], documents of B*T tokens or empty
-/// (one document per sequence) Errors:    SpecError attention_c1 .. attention_c6 Numerics:  double, the row's
+/// EMNLP 2023 Shapes:    q [B, T, H, E], k [B, S, K, E], v [B, S, K, W], documents of B*S tokens or empty
+/// (one document per sequence) Errors:    SpecError attention_c1 .. attention_c7 Numerics:  double, the row's
 /// maximum subtracted, sums left to right
 template <class S>
 Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
@@ -25,8 +25,8 @@ Forward<S> forward(const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,
 template <class S>
 struct Backward {
   Tensor<S> dq;  ///< [B, T, H, E]
-  Tensor<S> dk;  ///< [B, T, K, E]
-  Tensor<S> dv;  ///< [B, T, K, W]
+  Tensor<S> dk;  ///< [B, S, K, E]
+  Tensor<S> dv;  ///< [B, S, K, W]
 };
 
 /// Gradient of `forward` for upstream dy, the probabilities recomputed from lse. `saved` is what forward
@@ -35,7 +35,7 @@ struct Backward {
 ///            dk_se = (factor/sqrt(E)) sum_t dscore_ts q_te,  dv_sw = sum_t p_ts dy_tw, dk and dv over all
 ///            heads of a group
 /// Source:    Dao, "FlashAttention-2", 2023, algorithm 2
-/// Shapes:    q, dq [B, T, H, E], k, dk [B, T, K, E], v, dv [B, T, K, W], dy [B, T, H, W]
+/// Shapes:    q, dq [B, T, H, E], k, dk [B, S, K, E], v, dv [B, S, K, W], dy [B, T, H, W]
 /// Errors:    as `forward`
 template <class S>
 Backward<S> backward(const Tensor<S>& dy, const Tensor<S>& q, const Tensor<S>& k, const Tensor<S>& v,

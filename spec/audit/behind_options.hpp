@@ -9,7 +9,7 @@ namespace assay::spec::audit {
 
 /// The options ("--gpus 8") without which an invariant that contradicts would be judged otherwise: not at
 /// all, or of other numbers. Without one the log's own word stands, where it has any. Of `results` those
-/// that contradict are looked at.
+/// that contradict are examined.
 std::vector<std::string> options_behind(const RunRecord& record, const std::vector<Result>& results);
 
 }  // namespace assay::spec::audit

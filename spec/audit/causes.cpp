@@ -198,7 +198,7 @@ double median_of(const Evidence& e, Field field) {
 }
 
 /// Whether the lines that are wrong alone are those of a jump that their times show and their rates (or,
-/// where none is printed, their MFUs) too: then the jump is what is told.
+/// where none is printed, their MFUs) too: then the jump is what is reported.
 bool is_of_jump(const std::vector<Result>& results, const Evidence& e,
                 const std::vector<const Sample*>& wrong) {
   const auto steady = std::find_if(results.begin(), results.end(), [](const Result& r) {

@@ -27,7 +27,7 @@ class ChangeBuilder {
   bool has(Relation relation) const { return !at(c_, relation).samples.empty(); }
   /// Whether lines print the tokens that were counted of their step.
   bool lines_count_tokens() const { return has(Relation::step_tokens) && !e_.trainer.lines_print_set_batch; }
-  /// Changes that move every relation alike are one, told by the likeliest; near ties are named beside it.
+  /// Changes that move every relation alike are one, named by the likeliest; near ties are named beside it.
   std::vector<Change> finish();
 
  private:

@@ -80,7 +80,7 @@ void add_utilisation(ChangeBuilder& b, const Evidence& e, const Interpretation& 
   for (const double w : counts) {
     if (w <= 1) continue;
     const std::string one = w == gpus ? "one GPU's" : "one rank's";
-    // Where no MFU is printed, the FLOP/s alone are told of.
+    // Where no MFU is printed, the FLOP/s alone are reported.
     const bool shares = b.has(R::mfu) || b.has(R::mfu_of_flops_rate) || b.has(R::mfu_of_batch);
     const std::string one_over_all = shares ? "MFU divides " + one + " FLOP/s by the peak of all GPUs"
                                             : "the FLOP/s are " + one + " divided by the GPUs";

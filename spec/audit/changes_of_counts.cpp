@@ -66,8 +66,8 @@ bool has_printed_peak(const Evidence& e, const Gpu& gpu) {
   return near(peak->dense) || near(peak->dense * e.gpus.value_or(1));
 }
 
-/// GPUs of another memory than `named`, told together where they have as much; of these only such as have the
-/// printed peak, if any have.
+/// GPUs of another memory than `named`, reported together where they have as much; of these only such as have
+/// the printed peak, if any have.
 void add_other_devices(ChangeBuilder& b, const Evidence& e, const Gpu& named) {
   constexpr double as_much = 0.01, apart = 0.12;
   std::vector<const Gpu*> left;

@@ -122,8 +122,8 @@ void add_padding(ChangeBuilder& b, const Left& left) {
   if (of_time) add(of_rate, "tokens/s, and what is made of it,", 5, false);
 }
 
-/// What no known mistake explains, and is a simple multiple: told with everything that may be as many times
-/// what it is called, so that it can be looked for.
+/// What no known mistake explains, and is a simple multiple: reported with everything that may be as many
+/// times what it is called, so that it can be looked for.
 void add_multiples(ChangeBuilder& b, const Left& left) {
   const double found = simple_multiple(left.residual);
   if (found == 0) return;

@@ -11,7 +11,8 @@ using R = Relation;
 
 namespace {
 
-/// Between what is made of tokens/s with padding (changes_of_rate.cpp) and tokens/s alone: told with either.
+/// Between what is made of tokens/s with padding (changes_of_rate.cpp) and tokens/s alone: reported with
+/// either.
 constexpr double where_no_clock_tells = 4.8;
 
 /// "step times leave out 20 % of the time".
@@ -97,7 +98,7 @@ void add_rate_beyond_clock(ChangeBuilder& b, const Left& left, double cost) {
 
 /// A rate of the time since the line before is also of that since a validation, whose line may be lost:
 /// ahead of every mistake that the clock alone would tell of. Where every two lines miss the same share of
-/// the time, such pauses would have to grow with the steps: the rate is told to be that multiple, behind
+/// the time, such pauses would have to grow with the steps: the rate is reported as that multiple, behind
 /// mistakes that are known by name; and with pauses only where one that is always as long explains as much.
 void add_time_between_lines(ChangeBuilder& b, const Left& left) {
   if (!left.e.trainer.rate_since_line_before || !(left.residual.high < 1)) return;

@@ -68,7 +68,7 @@ void add_shapes(ChangeBuilder& b, const Evidence& e) {
       ModelSpec ran = *e.model;
       ran.kv_heads = heads.value;
       ran.ffn = inner.value;
-      // A shape is told where it makes the printed number, and all of it.
+      // A shape is reported where it makes the printed number, and all of it.
       const double count = parameter_count(ran).to_double(),
                    entries = ffn_entries(ran) / ffn_entries(*e.model);
       const bool fits = b.has(R::parameters) ? wide(*printed).holds(count)

@@ -30,7 +30,7 @@ std::optional<double> ratio(const std::optional<double>& second, const std::opti
 /// that is one of accounting. Chosen. [shares]
 constexpr double equally_fast = 0.01, told_apart = 0.05;
 /// The least mistake of counting that makes each of more GPUs faster is twice: two GPUs' rate taken for
-/// one's, a sparse peak, half of the passes; less by what ratios are told apart by. What lies below, no
+/// one's, a sparse peak, half of the passes; less by what distinguishes ratios. What lies below, no
 /// mistake makes, and other settings than a log shows may: compilation, less recompute, smaller shards.
 constexpr double counted_twice = 2 * (1 - told_apart);
 /// Caches and smaller shards may make each of more GPUs a little faster; more is worth a word. Chosen.

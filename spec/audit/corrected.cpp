@@ -139,7 +139,7 @@ Corrected corrected(const Evidence& e, const Typical& typical, const Grounds& gr
   for (const Change& change : reading.changes) {
     if (change.model) ran.model = change.model;
     if (change.shape_unknown) ran.model.reset();
-    // A count of parameters that is told to be wrong is none to count FLOPs by: the shape is.
+    // A count of parameters that is reported to be wrong is none to count FLOPs by: the shape is.
     if (change.factors[Relation::parameters] != 1 && ran.model) ran.model_basis = whole_shape;
     if (change.sequence_length > 0) ran.sequence_length = exact_interval(change.sequence_length);
   }

@@ -236,8 +236,8 @@ class Search {
     found_.push_back(std::move(reading));
   }
 
-  /// The same changes in another order, or the same scope told in other words: one rank's rate over the peak
-  /// of all is one mistake, whichever number it is pinned on.
+  /// The same changes in another order, or the same scope reported in other words: one rank's rate over the
+  /// peak of all is one mistake, whichever number it is pinned on.
   bool told(const std::vector<Reading>& told, const Reading& reading) const {
     const auto ids = [](const Reading& r) {
       std::vector<std::string> out;
@@ -257,7 +257,7 @@ class Search {
         if (a.changes[i].id != b.changes[i].id) return false;
       return true;
     };
-    // What a log's words leave open and nothing that is told rests on.
+    // What a log's words leave open and nothing that is reported rests on.
     const auto same_figures = [](const Corrected& a, const Corrected& b) {
       return a.tokens_per_second == b.tokens_per_second && a.per_gpu == b.per_gpu &&
              a.mfu_exact == b.mfu_exact && a.mfu_palm_total == b.mfu_palm_total && a.missing == b.missing &&

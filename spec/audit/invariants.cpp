@@ -74,7 +74,7 @@ std::string ways_that_agree(const Comparison& comparison, double factor) {
   return out + (told > 3 ? " or others" : "");
 }
 
-/// Chosen: above what writing a line takes, and a metrics service that is told of it, between two lines that
+/// Chosen: above what writing a line takes, and a report of it to a metrics service, between two lines that
 /// are seconds apart. [share]
 constexpr double worth_a_word = 0.05;
 
@@ -82,7 +82,7 @@ constexpr double worth_a_word = 0.05;
 Result judge_relation(const Comparison& comparison, double factor, const std::string& note) {
   if (comparison.samples.empty()) return not_judged(comparison.missing);
   Result out = holding(static_cast<std::int64_t>(comparison.samples.size()));
-  // Where no way of counting agrees, what any of them gives is told.
+  // Where no way of counting agrees, what any of them gives is reported.
   const std::size_t way = best_way(comparison, factor);
   const bool agrees_so = comparison.ways.empty() || agrees(comparison, factor);
   const Interval scale = comparison.ways.empty() ? exact_interval(1)

@@ -11,7 +11,7 @@
 namespace assay::spec::audit {
 namespace {
 
-/// Below, a loss is told. Chosen, not derived: nothing but the entropy of its data bounds a cross-entropy
+/// Below, a loss is reported. Chosen, not derived: nothing but the entropy of its data bounds a cross-entropy
 /// from below, and examples that are seen often enough are known by heart. One pass over text stays orders
 /// above; this is the last digit of the four that most trainers print. [nats]
 constexpr double least_loss = 1e-4;
@@ -28,7 +28,7 @@ constexpr std::size_t fewest_before_fall = 2;  ///< differences
 constexpr double most_loss = 1000;
 constexpr double above_uniform = 5;  ///< more than initial weights add
 
-/// Printed as 0, or all that it may stand for is below what is told. Not negative.
+/// Printed as 0, or all that it may stand for is below what is reported. Not negative.
 bool is_nothing(const Printed& loss) { return loss.value == 0 || (loss.high < least_loss && loss.high >= 0); }
 
 /// A mean over the last steps against the entropy of the data.

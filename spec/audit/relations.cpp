@@ -159,7 +159,7 @@ std::size_t best_way(const Comparison& comparison, double factor) {
 Interval all_ways(const Comparison& comparison) {
   if (comparison.ways.empty()) return {1, 1};
   Interval out = comparison.ways.front().scale;
-  for (const Way& way : comparison.ways)
+  for (const FlopCounting& way : comparison.ways)
     out = {std::min(out.low, way.scale.low), std::max(out.high, way.scale.high)};
   return out;
 }

@@ -45,7 +45,7 @@ enum class Relation {
 constexpr std::size_t relation_count = static_cast<std::size_t>(Relation::count_);
 std::string_view to_string(Relation relation);  ///< "rate_time"
 
-/// One place where the relation was looked at.
+/// One place where the relation was examined.
 struct Sample {
   Interval ratio;             ///< printed / recomputed, all that roundings leave open
   double printed = 0;         ///< in the relation's unit
@@ -60,7 +60,7 @@ struct Sample {
 
 /// One way of counting the FLOPs of a token, where the log does not say which: what it counts of what the
 /// samples rest on.
-struct Way {
+struct FlopCounting {
   std::string convention;
   Interval scale{1, 1};
 };
@@ -73,7 +73,8 @@ struct Missed {
 
 struct Comparison {
   std::vector<Sample> samples;
-  std::vector<Way> ways;  ///< empty: the one of the samples. One of them is the trainer's, on every line
+  std::vector<FlopCounting>
+      ways;               ///< empty: the one of the samples. One of them is the trainer's, on every line
   bool of_ranks = false;  ///< the ways are numbers of ranks, which the log does not say, not conventions
   std::string missing;    ///< the input that keeps it from being judged, when there are no samples
   /// Of a clock beside numbers that leave out no time: the clock's over the steps', at least, in every

@@ -122,7 +122,7 @@ double ends_of_passes(const Evidence& e, const Step& from, const Step& to) {
   return std::isfinite(ends) ? std::max(0.0, ends) : 0;
 }
 
-/// What a counter was looked at for, and did not say.
+/// What a counter was examined for, and did not say.
 struct Unsaid {
   bool any = false, coarse = false, none = false;
 };

@@ -115,7 +115,7 @@ void compare_clock(const Evidence& evidence, Comparisons& out) {
   Comparison &by_time = at(out, Relation::wall_clock), &by_rate = at(out, Relation::rate_wall_clock);
   by_time.missing = !clock ? "time since the start" : !times ? "step time" : "three steps in a row";
   by_rate.missing = !clock ? "time since the start" : !rates ? "tokens/s" : "tokens per step";
-  // What the stamps deny of a part of the lines is told line by line, and not of all of them.
+  // What the stamps deny of a part of the lines is reported line by line, and not of all of them.
   const bool part = clock && denied_lines(evidence, times ? Field::seconds : Field::tokens_per_second).part;
   if (part) (times ? by_time : by_rate).missing = "a clock that goes with all lines";
   if (clock && times && !part) compare_windows(evidence, false, by_time);

@@ -9,12 +9,12 @@ namespace assay::spec::audit {
 namespace {
 
 /// Each count once, by the first name that has it, beside the first one.
-std::vector<Way> ways_of(const std::vector<CountedFlops>& counted) {
-  std::vector<Way> out;
+std::vector<FlopCounting> ways_of(const std::vector<CountedFlops>& counted) {
+  std::vector<FlopCounting> out;
   const Interval first = exact_interval(counted.front().flops.middle());
   for (const CountedFlops& one : counted) {
     const Interval scale = one.flops / first;
-    const bool known = std::any_of(out.begin(), out.end(), [&](const Way& way) {
+    const bool known = std::any_of(out.begin(), out.end(), [&](const FlopCounting& way) {
       return std::abs(way.scale.low / scale.low - 1) < 1e-9 &&
              std::abs(way.scale.high / scale.high - 1) < 1e-9;
     });
@@ -38,8 +38,8 @@ void count_by_convention(const Evidence& e, const std::optional<Interval>& count
 }
 
 /// Where neither log nor reader says how many ranks share the passes: any number that divides them.
-std::vector<Way> ways_of_ranks(const Evidence& e) {
-  std::vector<Way> out;
+std::vector<FlopCounting> ways_of_ranks(const Evidence& e) {
+  std::vector<FlopCounting> out;
   const double passes =
       e.accumulation_is_configured && e.accumulation->low == e.accumulation->high ? e.accumulation->low : 0;
   for (double ranks = 1; ranks <= std::min(passes, 4096.0); ++ranks)

@@ -39,7 +39,7 @@ class Means {
   /// of all steps so far.
   void finish();
 
-  /// Places of the log that were looked at to find where its starts begin: no more than there are lines,
+  /// Places of the log that were examined to find where its starts begin: no more than there are lines,
   /// stretches and restarts.
   std::size_t looked_at() const { return looked_at_; }
 

@@ -113,7 +113,7 @@ Result judge_average_rate(const Evidence& e) {
   }
   Result of_lines = judge_mean(e, Setting::average_tokens_per_second, Field::tokens_per_second, "tokens/s");
   if (!e.trainer.summary_of_state) return of_lines;
-  // What the tokens seen leave open is told, unless the lines' rates say more.
+  // What the tokens seen leave open is reported, unless the lines' rates say more.
   Result of_state = judge_tokens_rate_of_state(e);
   const bool open = of_state.verdict == Verdict::cannot_be_judged;
   return open && of_lines.verdict != Verdict::cannot_be_judged ? of_lines : of_state;

@@ -166,7 +166,7 @@ bool of_one_start(const Evidence& e) {
 }
 
 /// Trainer's tokens are those of all ranks' inputs (num_input_tokens_seen, trainer.py), padding too unless it
-/// is told to leave it out ("non_padding": then the GPUs computed more, and what they make is still the
+/// is set to leave it out ("non_padding": then the GPUs computed more, and what they make is still the
 /// least); its `total_flos` is 6 x tokens x parameters without embeddings (modeling_utils.py,
 /// floating_point_ops). Both go on after a resume, and the time begins anew: they are of one time only where
 /// the mean loss is, too.

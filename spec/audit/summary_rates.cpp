@@ -95,7 +95,7 @@ Result judge_steps_rate(const Evidence& e) {
 
 namespace {
 
-/// Where no batch is stated, both rates make one: at least a sequence, and told.
+/// Where no batch is stated, both rates make one: at least a sequence, and reported.
 Result judge_sequences_of_rates(const Evidence& e, const Printed& printed) {
   const auto& steps = e.record[Setting::average_steps_per_second];
   if (!usable(steps) || !(wide(*steps).low > 0)) return not_judged("sequences per step");

@@ -26,7 +26,7 @@ const std::vector<Number>& numbers() {
   return all;
 }
 
-/// What the relations hold their number against; empty where no factor is told of it.
+/// What the relations hold their number against; empty where none is reported.
 std::string against(const std::vector<R>& relations) {
   const auto has = [&](R relation) {
     return std::find(relations.begin(), relations.end(), relation) != relations.end();
@@ -89,8 +89,8 @@ std::string factor_text(const Comparison& comparison, double explained) {
   const double x = std::clamp(likely_ratio(comparison), within->low, within->high) / explained;
   if (comparison.ways.empty()) return how_often(x) + " times";
   double nearest = 0;
-  const Way* chosen = nullptr;
-  for (const Way& way : comparison.ways)
+  const FlopCounting* chosen = nullptr;
+  for (const FlopCounting& way : comparison.ways)
     if (const double here = x / way.scale.middle();
         !chosen || std::abs(std::log(here)) < std::abs(std::log(nearest)))
       nearest = here, chosen = &way;

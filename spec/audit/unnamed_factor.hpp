@@ -1,5 +1,5 @@
 #pragma once
-// A number that is off by a factor which no known mistake makes: told as what it is, without a name.
+// A number that is off by a factor which no known mistake makes: reported as what it is, without a name.
 #include <vector>
 
 #include "spec/audit/changes.hpp"

@@ -21,7 +21,7 @@ struct UsefulOption {
 std::vector<UsefulOption> useful_options(const RunRecord& record);
 
 /// Whether that input may stand in a log of the record's trainer: whole records alone hold "tokens whose loss
-/// counts", and no log that lacks them need be told so.
+/// counts", and a log that lacks them need not read that.
 bool may_stand_in(const RunRecord& record, const std::string& missing);
 
 }  // namespace assay::spec::audit

@@ -87,7 +87,7 @@ Result judge_hfu(const Evidence& e) {
     ++out.judged;
     // Both are counted over whole sequences: nanotron's models, get_flops_per_sec.
     const bool contradicts = wide(*executed).high < wide(*model).low;
-    // Their quotient stands nowhere in the log: the two are told.
+    // Their quotient stands nowhere in the log: the two are reported.
     if (out.judged == 1 || (contradicts && out.verdict != Verdict::contradicts)) {
       out.unprinted = true;
       out.printed = executed->value / model->value, out.recomputed = {1, 1e300};

@@ -28,8 +28,9 @@ constexpr Checked checked[] = {{Field::seconds, "step time"},
                                {Field::memory_reserved, "memory reserved"},
                                {Field::elapsed, "time since the start"}};
 
-/// Sizes of which there is one at the least. -1 and 0 are some trainers' words for "not set", and are told of
-/// a length, a micro-batch and a shape alone where they are 0; our own record states each as it was.
+/// Sizes of which there is one at the least. -1 and 0 are some trainers' words for "not set", and are
+/// reported at a length, a micro-batch and a shape alone where they are 0; our own record states each as it
+/// was.
 constexpr Setting sizes[] = {Setting::sequence_length,
                              Setting::micro,
                              Setting::accumulation,

@@ -302,6 +302,23 @@ Key stated(const std::string& of_demo, Key key) {
   return key;
 }
 
+/// A run of another model than the demo's has to state the setting; `value` is usual.
+auto to_state(std::string value, std::string advice) {
+  return [=](const RunConfig&, bool) -> std::optional<Usual> { return Usual{value, advice}; };
+}
+std::optional<Usual> data_of_own_model(const RunConfig&, bool own) {
+  if (!own) return {};
+  return Usual{"tokens.bin",
+               "its token files (recipes/own-text/tokenise.py makes them from text); [] for text of the "
+               "built-in grammar, one byte a token"};
+}
+std::optional<Usual> usual_rate(const RunConfig& config, bool) {
+  if (!config.weights.empty()) return Usual{"1e-5", "usual to go on from weights that are trained"};
+  return Usual{"3e-4",
+               "usual from initial weights: 6e-4 for 100 million parameters, 3e-4 for a billion, 1e-4 for "
+               "tens of them"};
+}
+
 /// The table as it is made.
 struct Table {
   std::vector<Key> keys;
@@ -311,9 +328,10 @@ struct Table {
   void next_are(OnResume each) {
     meaning = [each](const RunConfig&) { return each; };
   }
-  void push_back(Key key) {
+  /// The key in its place, of which further columns may be set.
+  Key& push_back(Key key) {
     key.on_resume = meaning;
-    keys.push_back(std::move(key));
+    return keys.emplace_back(std::move(key));
   }
 };
 
@@ -388,13 +406,16 @@ void add_model_and_data(Table& all) {
               "Sequences of one micro-batch, on one data-parallel rank; 0: batch.sequences / "
               "data-parallel ranks, no accumulation; with batch.ramp as many as divide every stage"));
   all.next_are(OnResume::identity);
-  all.push_back(stated("128", integer("batch.sequence_length", &C::sequence_length, 1, kMany, "[tokens]",
-                                      "Tokens of one sequence")));
+  Key& length = all.push_back(stated("128", integer("batch.sequence_length", &C::sequence_length, 1, kMany,
+                                                    "[tokens]", "Tokens of one sequence")));
+  length.to_state = to_state("2048", "tokens of a sequence, at most the model's context");
+  length.validation = OfValidation::samples;
   all.next_are(OnResume::content);
-  all.push_back(path(
-      {}, list("data.paths", &C::data_paths,
-               "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text of the "
-               "built-in grammar")));
+  all.push_back(
+         path({}, list("data.paths", &C::data_paths,
+                       "Files of token ids: raw, of llm.c, of Megatron (.bin beside .idx), .npy; empty: text "
+                       "of the built-in grammar")))
+      .to_state = data_of_own_model;
   all.next_are(OnResume::identity);
   all.push_back(
       when("data.paths is given", reads_files,
@@ -406,7 +427,7 @@ void add_model_and_data(Table& all) {
                "sequence; in a recipe [[data.sources]] with path, weight and name say both; empty: one "
                "source")));
   all.next_are(OnResume::content);
-  all.push_back(when("data.paths is given", reads_files, data_dtype()));
+  all.push_back(when("data.paths is given", reads_files, data_dtype())).reads = "data.paths";
   all.next_are(OnResume::identity);
   all.push_back(when(
       "data.paths is given", reads_files,
@@ -439,11 +460,14 @@ void add_validation(Table& all) {
   all.next_are(OnResume::identity);
   all.push_back(number("eval.share", &C::eval_share, "[0, 1)", "",
                        "Share of the data's samples, chosen by a hash of their numbers, that is held out of "
-                       "training and on which the run is validated; 0: none"));
+                       "training and on which the run is validated; 0: none"))
+      .validation = OfValidation::held_out;
   all.next_are(OnResume::output);
-  all.push_back(validating(
-      integer("eval.sequences", &C::eval_sequences, 0, kMany, "[sequences]",
-              "Sequences of the validation set that are evaluated, evenly spread over it; 0: all of them")));
+  all
+      .push_back(validating(integer(
+          "eval.sequences", &C::eval_sequences, 0, kMany, "[sequences]",
+          "Sequences of the validation set that are evaluated, evenly spread over it; 0: all of them")))
+      .validation = OfValidation::evaluated;
   all.push_back(
       validating(integer("eval.every", &C::eval_every, 0, kSteps, "[steps]",
                          "Steps between validations: forward alone, no part of a step's time; 0: none")));
@@ -456,15 +480,19 @@ void add_validation(Table& all) {
 void add_training(Table& all) {
   using C = RunConfig;
   all.next_are(OnResume::length);
-  all.push_back(
+  Key& steps = all.push_back(
       follows(to_be_stated("250") + ", or train.tokens", steps_of_its_tokens,
               integer("train.steps", &C::steps, 1, kSteps, "[steps]", "Optimizer steps of the whole run")));
+  steps.to_state = to_state("1000", "optimizer steps, or by tokens, train.tokens=100M");
+  steps.alternative = "train.tokens";
   all.push_back(integer("train.tokens", &C::tokens, 0, kInt64, "[tokens]",
                         "In place of train.steps: tokens that the run reads, of which its steps follow, the "
-                        "last one whole; 0: as many as its steps have"));
+                        "last one whole; 0: as many as its steps have"))
+      .alternative = "train.steps";
   all.next_are(OnResume::identity);
   all.push_back(integer("train.seed", &C::seed, 0, kInt64, "",
-                        "Seed of initial weights, sample order and sampled text"));
+                        "Seed of initial weights, sample order and sampled text"))
+      .validation = OfValidation::held_out;
   all.next_are(OnResume::rounding);
   all.push_back(choice<OnNonFinite>(
       "train.on_non_finite", &C::on_non_finite, {{"stop", OnNonFinite::stop}, {"skip", OnNonFinite::skip}},
@@ -475,7 +503,8 @@ void add_training(Table& all) {
                              "Steps that the whole run may skip; the next one that is not finite ends it")));
   all.next_are(OnResume::identity);
   all.push_back(stated("3e-3", number("optimizer.learning_rate", &C::learning_rate, "> 0", "",
-                                      "Peak learning rate of AdamW")));
+                                      "Peak learning rate of AdamW")))
+      .to_state = usual_rate;
   all.push_back(number("optimizer.beta1", &C::beta1, "[0, 1)", "", "Decay of AdamW's mean of gradients"));
   all.push_back(
       number("optimizer.beta2", &C::beta2, "[0, 1)", "", "Decay of AdamW's mean of squared gradients"));
@@ -565,36 +594,41 @@ void add_machine_and_run(Table& all) {
       "of their inputs in FP8, and those of their weights in compute.dtype. Measured, it gains with a width "
       "of 1,024 and 2,048 rows an expert, and loses with 768 and 1,024"));
   all.next_are(OnResume::rounding);
-  all.push_back(when(
-      "compute.linear is not \"bf16\"", quantises,
-      choice<TwinsMade>("compute.linear_weights", &C::linear_weights,
-                        {{"auto", TwinsMade::automatic}, {"step", TwinsMade::step}, {"use", TwinsMade::use}},
-                        "When weights are quantised: once after each update, kept in both orientations (2 "
-                        "bytes a weight), or "
-                        "before each GEMM that reads them; auto: step where it fits in memory")));
+  all.push_back(when("compute.linear is not \"bf16\"", quantises,
+                     choice<TwinsMade>(
+                         "compute.linear_weights", &C::linear_weights,
+                         {{"auto", TwinsMade::automatic}, {"step", TwinsMade::step}, {"use", TwinsMade::use}},
+                         "When weights are quantised: once after each update, kept in both orientations (2 "
+                         "bytes a weight), or "
+                         "before each GEMM that reads them; auto: step where it fits in memory")))
+      .settled = true;
   all.push_back(choice<Device>("compute.device", &C::device,
                                {{"auto", Device::automatic}, {"cpu", Device::cpu}, {"cuda", Device::cuda}},
                                "Where tensors live; auto: a GPU if one is usable, else the CPU"));
-  all.push_back(choice<AttentionBackend>(
-      "compute.attention", &C::attention,
-      {{"auto", AttentionBackend::automatic},
-       {"cudnn", AttentionBackend::cudnn},
-       {"flash", AttentionBackend::flash},
-       {"math", AttentionBackend::math}},
-      "What computes attention; auto: cuDNN, flash, plain GEMMs on a GPU, our loops on a CPU; a named one "
-      "that cannot is an error"));
-  all.push_back(choice<Determinism>(
-      "compute.deterministic", &C::deterministic,
-      {{"auto", Determinism::automatic}, {"off", Determinism::off}, {"on", Determinism::on}},
-      "Whether a run, repeated or resumed on this GPU model with these libraries, gives the same bits: "
-      "attention's backward adds in a fixed order, and GEMMs keep the algorithms that the run's folder "
-      "names; auto: on where the fixed order fits in memory, and always on a CPU"));
+  all.push_back(choice<AttentionBackend>("compute.attention", &C::attention,
+                                         {{"auto", AttentionBackend::automatic},
+                                          {"cudnn", AttentionBackend::cudnn},
+                                          {"flash", AttentionBackend::flash},
+                                          {"math", AttentionBackend::math}},
+                                         "What computes attention; auto: cuDNN, flash, plain GEMMs on a GPU, "
+                                         "our loops on a CPU; a named one "
+                                         "that cannot is an error"))
+      .settled = true;
+  all
+      .push_back(choice<Determinism>(
+          "compute.deterministic", &C::deterministic,
+          {{"auto", Determinism::automatic}, {"off", Determinism::off}, {"on", Determinism::on}},
+          "Whether a run, repeated or resumed on this GPU model with these libraries, gives the same bits: "
+          "attention's backward adds in a fixed order, and GEMMs keep the algorithms that the run's folder "
+          "names; auto: on where the fixed order fits in memory, and always on a CPU"))
+      .settled = true;
   all.push_back(
       choice<bool>("compute.cuda_graph", &C::cuda_graph, {{"off", false}, {"on", true}},
                    "Whether a run on one GPU captures its steps in CUDA graphs after the first ones and "
                    "replays them: the same numbers with less work for the CPU; on a CPU an error"));
   all.push_back(integer("compute.threads", &C::threads, 0, 4096, "[threads]",
-                        "CPU threads of one rank; 0: cores of the host / ranks on it"));
+                        "CPU threads of one rank; 0: cores of the host / ranks on it"))
+      .of_host = true;
   std::vector<std::pair<std::string, Recompute>> recomputes;
   recomputes.reserve(all_recomputes.size());
   for (const Recompute each : all_recomputes) recomputes.emplace_back(to_string(each), each);
@@ -634,7 +668,8 @@ void add_machine_and_run(Table& all) {
   all.next_are(OnResume::output);
   all.push_back(path({}, follows("runs/ and the model's name", usual_directory,
                                  text("run.directory", &C::directory,
-                                      "Folder of the record, the report and the checkpoints"))));
+                                      "Folder of the record, the report and the checkpoints"))))
+      .no_change = "a run goes on in its own folder; --into FOLDER goes on in a new one";
   all.push_back(integer("checkpoint.every", &C::checkpoint_every, 0, kSteps, "[steps]",
                         "Steps between checkpoints; 0: only by checkpoint.minutes, at the end and when "
                         "stopped"));
@@ -653,7 +688,8 @@ void add_machine_and_run(Table& all) {
       "checkpoint.keep_best", &C::keep_best, {{"off", false}, {"on", true}},
       "Whether the run is saved whenever its validation loss is the lowest so far, and that checkpoint is "
       "kept beside the newest, named checkpoints/best")));
-  all.push_back(path({"never", "auto"}, resume()));
+  all.push_back(path({"never", "auto"}, resume())).no_change =
+      "what to go on from is the RUN of `assay resume RUN`, a run's folder or one of its checkpoints";
   all.push_back(integer("log.every", &C::log_every, 1, kSteps, "[steps]",
                         "Steps between printed lines; the record has every step"));
   all.push_back(choice<bool>("log.tensorboard", &C::log_tensorboard, {{"off", false}, {"on", true}},

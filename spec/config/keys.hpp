@@ -26,6 +26,19 @@ enum class OnResume {
 };
 std::string_view to_string(OnResume meaning);  ///< "identity"
 
+/// What a setting decides of the validation set.
+enum class OfValidation {
+  nothing,
+  held_out,  ///< which samples of the data are held out
+  samples,   ///< what a sample is, held out or of files
+  evaluated  ///< which of its samples are evaluated
+};
+
+/// A usual value of a setting that no default suits, and what to say of it.
+struct Usual {
+  std::string value, advice;
+};
+
 struct Key {
   std::string name;  ///< dotted, e.g. "batch.sequences"
   KeyType type = KeyType::text;
@@ -48,6 +61,15 @@ struct Key {
   };
   bool path = false;                    ///< names files or folders
   std::vector<std::string> words = {};  ///< of a path: values that are none
+  std::string alternative = {};         ///< name of the setting that says the same in other terms
+  std::string reads = {};               ///< of OnResume::content: the setting whose files it says how to read
+  OfValidation validation = OfValidation::nothing;
+  bool settled = false;   ///< the start of a run replaces "auto" by what all ranks then compute with
+  bool of_host = false;   ///< each rank may have its own
+  std::string no_change;  ///< why `assay resume --change` refuses it; empty: it does not
+  /// What to say where a run of another model than the demo's does not state it; nothing where it need not.
+  /// `own`: the model is a file, a folder, or starts from weights.
+  std::function<std::optional<Usual>(const RunConfig&, bool own)> to_state = {};
 };
 
 /// All keys, grouped by their first word, in the order of the documentation.

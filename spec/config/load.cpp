@@ -274,12 +274,14 @@ void assign(const Assignments& given, Loaded& loaded) {
   }
 }
 
-/// Of steps and tokens one follows from the other: where `asked` has one of them, what was said of the other
-/// is past.
-void forget_other_length(const Assignments& asked, RunConfig& config) {
-  const bool steps = asked.contains("train.steps"), tokens = asked.contains("train.tokens");
-  if (steps && !tokens) config.tokens = 0, config.stated.names.erase("train.tokens");
-  if (tokens && !steps) config.stated.names.erase("train.steps");
+/// Where `asked` has one of two settings that say the same, what was said of the other is past.
+void forget_alternatives(const Assignments& asked, RunConfig& config) {
+  static const RunConfig defaults;
+  for (const Key& key : keys()) {
+    if (!asked.contains(key.alternative) || asked.contains(key.name)) continue;
+    if (key.derived.empty()) key.set(config, key.get(defaults));
+    config.stated.names.erase(key.name);
+  }
 }
 
 /// Whether `text` has the setting `name` as a word.
@@ -477,7 +479,7 @@ Loaded load_from(std::string_view toml, const std::string& origin,
   collect(overrides, loaded, asked);
   for (const auto& [name, each] : asked) given.erase(name);
   assign(given, loaded);
-  forget_other_length(asked, loaded.config);
+  forget_alternatives(asked, loaded.config);
   assign(asked, loaded);
   loaded.gather([&] { follow(loaded.config); });
   loaded.gather([&] { check(loaded.config); });
@@ -511,8 +513,8 @@ RunConfig load_dump(std::string_view toml, const std::string& origin,
 
   RunConfig then = config;
   collect(overrides, loaded, asked);
-  forget_other_length(asked, then);
-  forget_other_length(asked, config);
+  forget_alternatives(asked, then);
+  forget_alternatives(asked, config);
   assign(asked, loaded);
   loaded.faults.refuse();
   follow(config, then);

@@ -15,6 +15,7 @@
 #include "spec/config/data_sources.hpp"
 #include "spec/data/mixture.hpp"
 #include "spec/memory/recompute.hpp"
+#include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/load_balancing.hpp"
 #include "spec/parallel/data_layout.hpp"
@@ -23,8 +24,6 @@
 namespace assay::spec {
 
 enum class Device { cpu, cuda, automatic };
-/// What computes attention; automatic: the fastest that takes the shape.
-enum class AttentionBackend { automatic, cudnn, flash, math };
 /// Whether a run gives the same bits again; automatic: where attention's fixed order fits in memory.
 enum class Determinism { automatic, off, on };
 /// When FP8 twins of weights are made; automatic: with each update where they fit in memory.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "spec/config/keys.hpp"
 #include "spec/error.hpp"
 #include "spec/facts.hpp"
 #include "spec/text/quote.hpp"
@@ -17,32 +19,6 @@ bool is_built_in(const std::string& model) {
   return std::ranges::any_of(fact_files(), [&](const FactFile& file) { return file.path == path; });
 }
 
-/// A setting as one types it, and what to say of its value.
-struct Missing {
-  std::string setting, advice;
-};
-
-std::vector<Missing> missing_of(const Loaded& loaded, bool own) {
-  const auto stated = [&](const char* key) { return loaded.config.stated.names.contains(key); };
-  std::vector<Missing> all;
-  if (own && !stated("data.paths"))
-    all.push_back({"data.paths=tokens.bin",
-                   "its token files (recipes/own-text/tokenise.py makes them from text); [] for text of the "
-                   "built-in grammar, one byte a token"});
-  if (!stated("train.steps") && !stated("train.tokens"))
-    all.push_back({"train.steps=1000", "optimizer steps, or by tokens, train.tokens=100M"});
-  if (!stated("batch.sequence_length"))
-    all.push_back({"batch.sequence_length=2048", "tokens of a sequence, at most the model's context"});
-  if (!stated("optimizer.learning_rate")) {
-    const bool weights = !loaded.config.weights.empty();
-    all.push_back({std::string("optimizer.learning_rate=") + (weights ? "1e-5" : "3e-4"),
-                   weights ? "usual to go on from weights that are trained"
-                           : "usual from initial weights: 6e-4 for 100 million parameters, 3e-4 for a "
-                             "billion, 1e-4 for tens of them"});
-  }
-  return all;
-}
-
 }  // namespace
 
 void require_stated(Loaded& loaded) {
@@ -53,18 +29,24 @@ void require_stated(Loaded& loaded) {
   // A name that is no file either is refused where it is looked for, with the nearest.
   if (!weights && !built_in && !std::filesystem::exists(config.model, unknown)) return;
   const bool own = weights || !built_in;
-  const std::vector<Missing> missing = missing_of(loaded, own);
-  if (missing.empty()) return;
   std::vector<std::string> lines = {
       std::string(weights ? "model.weights" : "model.name") + " = " +
       quote(weights ? config.weights : config.model) + " is " +
       (own ? "a model of your own" : "not the demo's model, which the defaults suit") +
       ", and a run of it has to say:"};
-  for (const Missing& each : missing) {
-    loaded.wrong.insert(each.setting.substr(0, each.setting.find('=')));
-    const std::size_t width = std::max<std::size_t>(30, each.setting.size() + 2);
-    lines.push_back("  " + each.setting + std::string(width - each.setting.size(), ' ') + each.advice);
-  }
+  const auto& names = config.stated.names;
+  const auto add = [&](const Key& key, const Usual& usual) {
+    if (names.contains(key.name) || names.contains(key.alternative)) return;
+    loaded.wrong.insert(key.name);
+    const std::string setting = key.name + "=" + usual.value;
+    const std::size_t width = std::max<std::size_t>(30, setting.size() + 2);
+    lines.push_back("  " + setting + std::string(width - setting.size(), ' ') + usual.advice);
+  };
+  for (const bool of_own_alone : {true, false})  // its data first
+    for (const Key& key : keys())
+      if (key.to_state && of_own_alone != key.to_state(config, false).has_value())
+        if (const auto usual = key.to_state(config, own)) add(key, *usual);
+  if (lines.size() == 1) return;
   throw UserError(ExitCode::usage, lines);
 }
 

@@ -30,42 +30,42 @@ void check_step(const SampleOrder& order, std::int64_t step) {
 struct Source {
   std::uint64_t seed;
   std::int64_t first;
-  Stock stock;
+  SampleCounts counts;
 };
 
 std::vector<Source> sources_of(const SampleOrder& order) {
   std::vector<Source> sources;
   if (!order.mixture) return {{order.seed, 0, {order.samples, order.held_out}}};
   std::int64_t first = 0;
-  for (const Stock& stock : order.stocks) {
-    sources.push_back({order.seed + sources.size(), first, stock});
-    first += stock.samples;
+  for (const SampleCounts& counts : order.of_sources) {
+    sources.push_back({order.seed + sources.size(), first, counts});
+    first += counts.samples;
   }
   return sources;
 }
 
 /// The samples in an order of their own, which begins with those that are held out.
 Permutation all_samples(const Source& source) {
-  const Stock& stock = source.stock;
+  const SampleCounts& counts = source.counts;
   // sample_order_c4
-  require(stock.held_out >= 0 && stock.held_out < stock.samples, "sample_order_c4", [&] {
-    return std::to_string(stock.held_out) + " of " + std::to_string(stock.samples) +
+  require(counts.held_out >= 0 && counts.held_out < counts.samples, "sample_order_c4", [&] {
+    return std::to_string(counts.held_out) + " of " + std::to_string(counts.samples) +
            " samples are held out: at least one must be left to train on";
   });
-  return Permutation(source.seed, 0, stock.samples, random::Site::held_out);
+  return Permutation(source.seed, 0, counts.samples, random::Site::held_out);
 }
 
 /// A source's endless order. The permutation is made anew only where an epoch begins.
 class EndlessOrder {
  public:
   explicit EndlessOrder(const Source& source) : source_(source) {
-    if (source.stock.held_out != 0) all_ = all_samples(source);
+    if (source.counts.held_out != 0) all_ = all_samples(source);
   }
   std::int64_t sample(std::int64_t index) {
-    const std::int64_t trained = source_.stock.trained(), epoch = index / trained;
+    const std::int64_t trained = source_.counts.trained(), epoch = index / trained;
     if (!permutation_ || epoch != epoch_) permutation_.emplace(source_.seed, epoch_ = epoch, trained);
     const std::int64_t number = (*permutation_)(index % trained);
-    return source_.first + (all_ ? (*all_)(source_.stock.held_out + number) : number);
+    return source_.first + (all_ ? (*all_)(source_.counts.held_out + number) : number);
   }
 
  private:
@@ -102,10 +102,10 @@ SampleOrder order_of_sources(std::uint64_t seed, const GlobalBatch& batch, doubl
   });
   SampleOrder order{.seed = seed, .sequences = batch.sequences, .ramp = batch.ramp};
   for (const std::int64_t samples : samples_of_sources) {
-    const Stock stock{samples, held_out_samples(share, samples)};
-    order.samples += stock.samples;
-    order.held_out += stock.held_out;
-    if (mixture) order.stocks.push_back(stock);
+    const SampleCounts counts{samples, held_out_samples(share, samples)};
+    order.samples += counts.samples;
+    order.held_out += counts.held_out;
+    if (mixture) order.of_sources.push_back(counts);
   }
   order.mixture = std::move(mixture);
   return order;
@@ -113,8 +113,8 @@ SampleOrder order_of_sources(std::uint64_t seed, const GlobalBatch& batch, doubl
 
 std::size_t source_of(const SampleOrder& order, std::int64_t sample) {
   std::size_t source = 0;
-  for (; source + 1 < order.stocks.size() && sample >= order.stocks[source].samples; ++source)
-    sample -= order.stocks[source].samples;
+  for (; source + 1 < order.of_sources.size() && sample >= order.of_sources[source].samples; ++source)
+    sample -= order.of_sources[source].samples;
   return source;
 }
 
@@ -123,7 +123,8 @@ std::vector<std::int64_t> read_before(const SampleOrder& order, std::int64_t ste
   const std::int64_t position = sequences_before(order.batch(), step);
   if (!order.mixture) return {position};
   std::vector<std::int64_t> counts;
-  for (std::size_t k = 0; k < order.stocks.size(); ++k) counts.push_back(order.mixture->count(k, position));
+  for (std::size_t k = 0; k < order.of_sources.size(); ++k)
+    counts.push_back(order.mixture->count(k, position));
   return counts;
 }
 
@@ -140,34 +141,35 @@ std::vector<std::int64_t> step_samples(const SampleOrder& order, std::int64_t st
   return range(order, step, 0, sequences_of(order.batch(), step));
 }
 
-std::int64_t accumulation(const SampleOrder& order, const Deal& deal, std::int64_t step) {
+std::int64_t accumulation(const SampleOrder& order, const BatchSplit& split, std::int64_t step) {
   const std::int64_t sequences = sequences_of(order.batch(), step);
   // sample_order_c2 (sequences < 1 is c1's; micro * ranks may not overflow, hence the two quotients)
-  require(deal.micro >= 1 && deal.ranks >= 1 && sequences >= 1 && sequences % deal.micro == 0 &&
-              sequences / deal.micro % deal.ranks == 0,
+  require(split.micro >= 1 && split.ranks >= 1 && sequences >= 1 && sequences % split.micro == 0 &&
+              sequences / split.micro % split.ranks == 0,
           "sample_order_c2", [&] {
             return "sequences=" + std::to_string(sequences) +
-                   " is not a multiple of micro=" + std::to_string(deal.micro) +
-                   " * ranks=" + std::to_string(deal.ranks);
+                   " is not a multiple of micro=" + std::to_string(split.micro) +
+                   " * ranks=" + std::to_string(split.ranks);
           });
-  return sequences / deal.micro / deal.ranks;
+  return sequences / split.micro / split.ranks;
 }
 
-std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_t rank,
+std::int64_t first_index(const SampleOrder& order, const BatchSplit& split, std::int64_t rank,
                          std::int64_t micro_batch, std::int64_t step) {
-  const std::int64_t micro_batches = accumulation(order, deal, step);
+  const std::int64_t micro_batches = accumulation(order, split, step);
   // sample_order_c3
-  require(rank >= 0 && rank < deal.ranks && micro_batch >= 0 && micro_batch < micro_batches,
+  require(rank >= 0 && rank < split.ranks && micro_batch >= 0 && micro_batch < micro_batches,
           "sample_order_c3", [&] {
-            return "rank " + std::to_string(rank) + " of " + std::to_string(deal.ranks) + ", micro-batch " +
+            return "rank " + std::to_string(rank) + " of " + std::to_string(split.ranks) + ", micro-batch " +
                    std::to_string(micro_batch) + " of " + std::to_string(micro_batches);
           });
-  return (micro_batch * deal.ranks + rank) * deal.micro;
+  return (micro_batch * split.ranks + rank) * split.micro;
 }
 
-std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
-                                              std::int64_t rank, std::int64_t micro_batch) {
-  return range(order, step, first_index(order, deal, rank, micro_batch, step), deal.micro);
+std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const BatchSplit& split,
+                                              std::int64_t step, std::int64_t rank,
+                                              std::int64_t micro_batch) {
+  return range(order, step, first_index(order, split, rank, micro_batch, step), split.micro);
 }
 
 std::int64_t held_out_samples(double share, std::int64_t samples) {
@@ -182,13 +184,13 @@ std::int64_t held_out_sample(const SampleOrder& order, std::int64_t index) {
   });
   const std::vector<Source> sources = sources_of(order);
   auto source = sources.begin();
-  for (; index >= source->stock.held_out; ++source) index -= source->stock.held_out;
+  for (; index >= source->counts.held_out; ++source) index -= source->counts.held_out;
   return source->first + all_samples(*source)(index);
 }
 
 bool is_held_out(const SampleOrder& order, std::int64_t sample) {
   const Source source = sources_of(order)[source_of(order, sample)];
-  return all_samples(source).inverse(sample - source.first) < source.stock.held_out;
+  return all_samples(source).inverse(sample - source.first) < source.counts.held_out;
 }
 
 std::uint64_t sample_hash(std::span<const std::int64_t> samples) {

@@ -12,7 +12,7 @@
 namespace assay::spec::data {
 
 /// A source's samples.
-struct Stock {
+struct SampleCounts {
   std::int64_t samples = 0;
   std::int64_t held_out = 0;  ///< of them, read by no step
 
@@ -28,7 +28,7 @@ struct SampleOrder {
   /// Of a data set of several sources: how they are mixed, and what each holds; their sums are `samples` and
   /// `held_out`. Samples are numbered source after source. Without it, one source.
   std::shared_ptr<const Mixture> mixture = {};
-  std::vector<Stock> stocks = {};
+  std::vector<SampleCounts> of_sources = {};
   std::vector<RampStage> ramp = {};  ///< steps with fewer samples before
 
   GlobalBatch batch() const { return {sequences, ramp}; }
@@ -47,8 +47,8 @@ std::size_t source_of(const SampleOrder& order, std::int64_t sample);
 /// How many of each source's samples the steps before `step` have read, counted as often as they were.
 std::vector<std::int64_t> read_before(const SampleOrder& order, std::int64_t step);
 
-/// How a step's samples are dealt out; accumulation = sequences / (micro * ranks).
-struct Deal {
+/// How the samples of a step are split; accumulation = sequences / (micro * ranks).
+struct BatchSplit {
   std::int64_t micro = 0;  ///< samples per rank and micro-batch
   std::int64_t ranks = 1;  ///< data-parallel ranks
 };
@@ -66,18 +66,18 @@ std::vector<std::int64_t> step_samples(const SampleOrder& order, std::int64_t st
 
 /// Micro-batches of step `step`, per rank.
 /// Errors: SpecError sample_order_c2 (micro < 1, ranks < 1, or sequences not a multiple of micro * ranks).
-std::int64_t accumulation(const SampleOrder& order, const Deal& deal, std::int64_t step = 0);
+std::int64_t accumulation(const SampleOrder& order, const BatchSplit& split, std::int64_t step = 0);
 
 /// Global index of the first sample of a micro-batch, which has `micro` samples in a row:
 /// (micro_batch * ranks + rank) * micro.
 /// Errors: SpecError sample_order_c2, sample_order_c3 (rank not in [0, ranks), micro_batch not in [0,
 /// accumulation)).
-std::int64_t first_index(const SampleOrder& order, const Deal& deal, std::int64_t rank,
+std::int64_t first_index(const SampleOrder& order, const BatchSplit& split, std::int64_t rank,
                          std::int64_t micro_batch, std::int64_t step = 0);
 
 /// The samples of one micro-batch of one rank.
-std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const Deal& deal, std::int64_t step,
-                                              std::int64_t rank, std::int64_t micro_batch);
+std::vector<std::int64_t> micro_batch_samples(const SampleOrder& order, const BatchSplit& split,
+                                              std::int64_t step, std::int64_t rank, std::int64_t micro_batch);
 
 /// How many of `samples` a share of them is: the nearest whole number.
 std::int64_t held_out_samples(double share, std::int64_t samples);

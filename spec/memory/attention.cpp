@@ -27,13 +27,6 @@ void add_gradients_of_heads(const Setting& s, std::int64_t B, std::int64_t T, st
     out.push_back({name, {B, T, m.heads, m.head_dim}, bf16_bytes});
 }
 
-/// Of heads whose values are not as wide as their keys, FlashAttention takes none and cuDNN these: up to 128
-/// entries, and the pair that DeepSeek-V3 has.
-bool cudnn_takes_widths(const ModelSpec& m) {
-  const std::int64_t E = m.head_dim, W = m.value_dim();
-  return E == W || std::max(E, W) <= 128 || (E == 192 && W == 128);
-}
-
 /// Thread blocks add to an fp32 dq in any order. In a fixed order the gradient of all scores takes its place.
 /// Either needs one number per row as well.
 std::vector<Scratch> cudnn_backward(const Setting& s, std::int64_t B, std::int64_t T) {
@@ -66,63 +59,47 @@ std::vector<Scratch> flash_backward(const Setting& s, std::int64_t B, std::int64
 
 }  // namespace
 
-/// FlashAttention has heads of at most 256 entries. It alone takes documents, and a window that leaves
-/// something out.
-AttentionKernel attention_kernel(const Setting& s) {
+attention::Case attention_case(const Setting& s) {
   const ModelSpec& m = s.model;
-  const bool flash_alone = s.documents || attention::window_within(s.model.window, s.sequence_length) > 0;
-  if (s.machine == Machine::cpu) return s.plain_attention ? AttentionKernel::math : AttentionKernel::loops;
-  if (s.dtype != Dtype::bf16 || s.plain_attention || m.head_dim % 8 != 0 || m.value_dim() % 8 != 0 ||
-      (flash_alone && (m.head_dim > 256 || m.value_dim() != m.head_dim)) || !cudnn_takes_widths(m))
-    return AttentionKernel::math;
-  return flash_alone || s.flash_attention ? AttentionKernel::flash : AttentionKernel::cudnn;
+  const bool documents = s.documents && s.sequence_length > 1;
+  return {.dtype = s.dtype,
+          .gpu = s.machine == Machine::cuda,
+          .B = s.micro,
+          .T = s.sequence_length,
+          .H = m.heads,
+          .K = m.kv_heads,
+          .E = m.head_dim,
+          .W = m.value_dim() == m.head_dim ? 0 : m.value_dim(),
+          .documents = documents,
+          .offsets = documents,
+          .window = attention::window_within(m.window, s.sequence_length),
+          .asked = s.attention,
+          .fixed_order = s.fixed_order};
+}
+
+AttentionBackend attention_backend(const Setting& setting) {
+  return attention::choose(attention_case(setting)).backend;
 }
 
 /// The loops' columns fill a register of 32 bytes twice.
 spec::AttentionKernel executed_kernel(const Setting& s) {
   using Kind = spec::AttentionKernel::Kind;
-  switch (attention_kernel(s)) {
-    case AttentionKernel::loops:
-      return {
-          .kind = Kind::tiles, .tile_rows = loop_tile_rows, .column_block = s.dtype == Dtype::f64 ? 8 : 16};
-    case AttentionKernel::math:
-      return {.kind = Kind::square};
-    case AttentionKernel::cudnn:
-    case AttentionKernel::flash:
-      return {};
-  }
+  const AttentionBackend backend = attention_backend(s);
+  if (backend == AttentionBackend::loops)
+    return {.kind = Kind::tiles, .tile_rows = loop_tile_rows, .column_block = s.dtype == Dtype::f64 ? 8 : 16};
+  if (backend == AttentionBackend::math) return {.kind = Kind::square};
   return {};
 }
 
-std::string to_string(AttentionKernel kernel) {
-  switch (kernel) {
-    case AttentionKernel::loops:
-      return "loops";
-    case AttentionKernel::math:
-      return "math";
-    case AttentionKernel::cudnn:
-      return "cudnn";
-    case AttentionKernel::flash:
-      return "flash";
-  }
-  return "";
-}
-
 std::vector<Scratch> attention_forward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
-  return attention_kernel(s) == AttentionKernel::math ? squares(s, B, T, 3) : std::vector<Scratch>{};
+  return attention_backend(s) == AttentionBackend::math ? squares(s, B, T, 3) : std::vector<Scratch>{};
 }
 
 std::vector<Scratch> attention_backward_scratch(const Setting& s, std::int64_t B, std::int64_t T) {
-  switch (attention_kernel(s)) {
-    case AttentionKernel::loops:
-      return {};
-    case AttentionKernel::math:
-      return squares(s, B, T, 4);
-    case AttentionKernel::cudnn:
-      return cudnn_backward(s, B, T);
-    case AttentionKernel::flash:
-      return flash_backward(s, B, T);
-  }
+  const AttentionBackend backend = attention_backend(s);
+  if (backend == AttentionBackend::math) return squares(s, B, T, 4);
+  if (backend == AttentionBackend::cudnn) return cudnn_backward(s, B, T);
+  if (backend == AttentionBackend::flash) return flash_backward(s, B, T);
   return {};
 }
 

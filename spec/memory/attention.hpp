@@ -2,7 +2,6 @@
 // Memory that attention takes beside its results: temporaries that are freed when the op returns.
 // (spec/memory/plan.md)
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "spec/flops/executed.hpp"
@@ -10,15 +9,14 @@
 
 namespace assay::spec::memory {
 
-/// The code that computes attention: loops of our own on a CPU, plain GEMMs (`math`), cuDNN, or
-/// FlashAttention, which alone takes documents and windows.
-enum class AttentionKernel { loops, math, cudnn, flash };
-AttentionKernel attention_kernel(const Setting& setting);
-std::string to_string(AttentionKernel kernel);  ///< "loops"
+/// A micro-batch's attention, as its backend is chosen (spec/ops/attention_choice.hpp).
+attention::Case attention_case(const Setting& setting);
+/// What computes it. Errors: UserError(usage) where setting.attention does not.
+AttentionBackend attention_backend(const Setting& setting);
 
 /// Tile of the CPU's loops (impl/ops/attention/attention_cpu.cpp): query tokens worked on together.
 inline constexpr std::int64_t loop_tile_rows = 12;
-/// How that kernel covers pairs of tokens. (spec/flops/executed.md)
+/// How it covers pairs of tokens. (spec/flops/executed.md)
 spec::AttentionKernel executed_kernel(const Setting& setting);
 
 struct Scratch {

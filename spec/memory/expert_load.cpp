@@ -27,11 +27,12 @@ double most_load(const Setting& setting) {
 }
 
 double load_that_fits(const Setting& setting, const Count& capacity) {
+  const Share share = share_of(setting);
   const auto fits = [&](double load) {
     Setting other = setting;
     other.load = load;
     Ledger ledger;
-    paper::walk(other, ledger);
+    paper::walk(other, share, ledger);
     return ledger.peak() <= capacity;
   };
   const double most = most_load(setting);

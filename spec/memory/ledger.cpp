@@ -27,7 +27,7 @@ Tensor Ledger::make(const std::string& name, Purpose purpose, std::vector<std::i
     peak_number_ = number_;
   }
   if (number_ == snapshot_) items_ = there();
-  return {static_cast<const void*>(this), [this, name, bytes](const void*) { release(name, bytes); }};
+  return {static_cast<const void*>(this), [this, &item, bytes](const void*) { release(item, bytes); }};
 }
 
 std::vector<Item> Ledger::there() const {
@@ -37,8 +37,7 @@ std::vector<Item> Ledger::there() const {
   return items;
 }
 
-void Ledger::release(const std::string& name, const Count& bytes) {
-  Item& item = by_name_.at(name);
+void Ledger::release(Item& item, const Count& bytes) {
   --item.count;
   item.bytes = item.bytes - bytes;
   now_ = now_ - bytes;

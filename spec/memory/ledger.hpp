@@ -54,7 +54,7 @@ class Ledger {
   std::vector<Item> there() const;                             ///< now, by name
 
  private:
-  void release(const std::string& name, const Count& bytes);
+  void release(Item& item, const Count& bytes);
 
   const std::int64_t snapshot_;
   std::int64_t number_ = 0, peak_number_ = 0;

@@ -13,7 +13,7 @@ namespace {
 
 Count peak_of(const Setting& setting) {
   Ledger ledger;
-  paper::walk(setting, ledger);
+  paper::walk(setting, share_of(setting), ledger);
   return ledger.peak();
 }
 
@@ -52,23 +52,6 @@ bool micro_holds(const Setting& setting, std::int64_t micro) {
          setting.common_sequences % micro == 0 && quantises(setting, micro * setting.sequence_length);
 }
 
-/// The most entries that the sum of a block's shared gradients takes: this rank's, and those of all holders.
-std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout) {
-  if (tensor_ranks == 1) return 0;
-  const Partition parts = partition(tensor_inventory(model, tensor_ranks), layout.shard_ranks);
-  const auto placed = placements(model, {tensor_ranks, 0});
-  const std::int64_t holders = kv_holders(model, tensor_ranks);
-  std::int64_t most = 0;
-  for (std::int64_t shard = 0; shard < layout.shard_ranks; ++shard) {
-    const SharedEntries shared = shared_entries(placed, parts, shard, tensor_ranks);
-    for (std::size_t block = 0; block < shared.of_all.size(); ++block)
-      most =
-          std::max({most, (shared.of_all[block] + 1) * (1 + tensor_ranks),
-                    holders > 1 && holders < tensor_ranks ? (shared.of_some[block] + 1) * (1 + holders) : 0});
-  }
-  return most;
-}
-
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine) {
   return {.model = tensor_model(model, config.tensor_ranks),
           .dtype = config.dtype,
@@ -80,21 +63,18 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
           .sequence_length = config.sequence_length,
           .micro_batches = batch.accumulation,
           .staged_steps = machine == Machine::cuda ? config.prefetch + 2 : 1,
-          .plain_attention = config.attention == AttentionBackend::math,
-          .flash_attention = config.attention == AttentionBackend::flash,
+          .attention = config.attention,
           .fixed_order = config.deterministic == Determinism::on,
           .auxiliary = {.probabilities = config.balance > 0,
                         .logits = config.router_z > 0,
                         .of_batch = config.balance_over == load_balancing::Form::running},
           .capacity = config.capacity,
-          .mixture = !config.mixture.empty(),
+          .sources = std::ssize(config.mixture),
           .documents = has_documents(config),
           .layout = layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks),
           .tensor_ranks = config.tensor_ranks,
           .expert_ranks = config.expert_ranks,
-          .shared_gradients =
-              shared_gradients(model, config.tensor_ranks,
-                               layout_of(config.data_parallel, batch.ranks, config.shard_ranks, batch.ranks)),
+          .whole = config.tensor_ranks > 1 ? std::optional(model) : std::nullopt,
           .rounded_sums = config.dtype == Dtype::bf16 && config.reduce == Dtype::bf16,
           .validation_batch =
               validates(config)
@@ -106,10 +86,11 @@ Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch&
 }
 
 Plan plan(const Setting& setting) {
+  const Share share = share_of(setting);
   Ledger first;
-  paper::walk(setting, first);
+  paper::walk(setting, share, first);
   Ledger second(first.peak_number());
-  paper::walk(setting, second);
+  paper::walk(setting, share, second);
   Plan plan{.setting = setting,
             .state = {},
             .peak = first.peak(),

@@ -28,12 +28,9 @@ struct Plan {
   std::vector<Item> items;  ///< live tensors at that moment, the largest first; their bytes add up to peak
 };
 
-/// Setting::shared_gradients of a rank of `model`. Errors: as placements.
-std::int64_t shared_gradients(const ModelSpec& model, std::int64_t tensor_ranks, const Layout& layout);
-
 /// What a run of `config` needs on one of `batch.ranks` ranks; parallel.data=hybrid without
 /// parallel.shard_ranks counts as one host. compute.attention=auto counts as the fastest kernel that takes
-/// the shape (attention_kernel), and compute.deterministic=auto as off: a run settles both before it plans
+/// the shape (attention_backend), and compute.deterministic=auto as off: a run settles both before it plans
 /// (impl/run/start/numerics.hpp). Errors: as walk.
 Setting setting_of(const RunConfig& config, const ModelSpec& model, const Batch& batch, Machine machine);
 Plan plan(const Setting& setting);

@@ -13,17 +13,17 @@ namespace {
 /// what the rank reads, and which the tensor ranks may split; nothing where there is none.
 std::optional<Setting> divided_setting(const Setting& asked, const ModelSpec& model, const Layout& layout,
                                        std::int64_t tensor_ranks) {
-  const std::int64_t sequences = asked.micro * asked.micro_batches * asked.layout.ranks / layout.ranks;
+  const std::int64_t sequences =
+      asked.micro * asked.micro_batches * asked.layout.batch_ranks() / layout.batch_ranks();
   Setting other = asked;
-  other.model = tensor_model(model, tensor_ranks);
+  other.model = tensor_model(model, tensor_ranks), other.whole = model;
   other.tensor_ranks = tensor_ranks, other.layout = layout;
-  other.common_sequences = asked.common_sequences * asked.layout.ranks / layout.ranks;
+  other.common_sequences = asked.common_sequences * asked.layout.batch_ranks() / layout.batch_ranks();
   other.micro = 0;
   for (const std::int64_t micro : divisors(sequences))
     if (micro <= asked.micro && micro_holds(other, micro)) other.micro = micro;
   if (other.micro == 0) return {};
   other.micro_batches = sequences / other.micro;
-  other.shared_gradients = shared_gradients(model, tensor_ranks, layout);
   return other;
 }
 

@@ -1,14 +1,16 @@
 #pragma once
 // What the memory of a training run depends on. (spec/memory/plan.md)
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "spec/memory/head.hpp"
 #include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/router.hpp"
-#include "spec/parallel/data_layout.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec::memory {
@@ -28,7 +30,7 @@ enum class Machine { cpu, cuda };
 
 /// What the memory of one rank depends on.
 struct Setting {
-  ModelSpec model;              ///< what the rank computes: with several tensor ranks, its part of the model
+  ModelSpec model;              ///< what the rank computes: with several tensor ranks, its part of `whole`
   Dtype dtype = Dtype::f32;     ///< of activations and working weights
   Dtype states = Dtype::f32;    ///< with bf16 weights: of master weights and moments
   LinearPrecision linear = {};  ///< of the linears of decoder blocks
@@ -38,22 +40,21 @@ struct Setting {
   std::int64_t sequence_length = 1;  ///< T [tokens]
   std::int64_t micro_batches = 1;    ///< of this rank in one step
   std::int64_t staged_steps = 1;     ///< steps whose inputs are on the device together
-  bool plain_attention = false;      ///< compute.attention=math: by plain GEMMs, whatever the shape
-  bool flash_attention = false;      ///< compute.attention=flash, on a GPU
-  bool fixed_order = false;          ///< compute.deterministic: sums of attention's backward, on a GPU
+  AttentionBackend attention = AttentionBackend::automatic;  ///< compute.attention
+  bool fixed_order = false;  ///< compute.deterministic: sums of attention's backward, on a GPU
   /// The GPU's grouped GEMM sums the gradients of experts' weights in fp32; else it makes them in bf16, and a
   /// pass adds them.
   bool grouped_sums = true;
   std::int64_t sms = 132;  ///< of the GPU, 132 on H100 and H200; FlashAttention in a fixed order needs it
-  router::Auxiliary auxiliary = {};   ///< losses whose gradients reach routers
-  double capacity = 0;                ///< factor by which rows of an expert are limited; 0: none is dropped
-  bool mixture = false;               ///< losses are kept by source
-  bool documents = false;             ///< attention stays within documents: positions and a mask per token
-  Layout layout = {};                 ///< what of the state this rank holds
-  std::int64_t tensor_ranks = 1;      ///< of which each data rank is made
-  std::int64_t expert_ranks = 1;      ///< that hold the experts of a layer between them
-  std::int64_t shared_gradients = 0;  ///< entries that the sum of a block's takes, over tensor ranks
-  bool rounded_sums = false;          ///< gradients of bf16 weights are summed over ranks in bf16
+  router::Auxiliary auxiliary = {};     ///< losses whose gradients reach routers
+  double capacity = 0;                  ///< factor by which rows of an expert are limited; 0: none is dropped
+  std::int64_t sources = 0;             ///< of a mixture, whose losses are kept apart; 0: none
+  bool documents = false;               ///< attention stays within documents: positions and a mask per token
+  Layout layout = {};                   ///< what of the state this rank holds
+  std::int64_t tensor_ranks = 1;        ///< of which each data rank is made
+  std::int64_t expert_ranks = 1;        ///< that hold the experts of a layer between them
+  std::optional<ModelSpec> whole = {};  ///< the model that several tensor ranks split
+  bool rounded_sums = false;            ///< gradients of bf16 weights are summed over ranks in bf16
   std::int64_t chunk_logits = most_logits;  ///< at most, of a chunk of the head [elements]
   std::int64_t validation_batch = 0;        ///< sequences of a forward pass of validation; 0: none is run
   bool captured = false;                    ///< steps are captured: their memory stays theirs between them
@@ -65,5 +66,11 @@ struct Setting {
   double load = 1;
   std::vector<double> layer_loads = {};  ///< of a micro-batch's sparse layers, where known; empty: `load`
 };
+
+/// What the first rank of such a run holds. Errors: as spec::share.
+inline Share share_of(const Setting& s) {
+  return share(s.whole.value_or(s.model),
+               {.layout = s.layout, .tensor_ranks = s.tensor_ranks, .expert_ranks = s.expert_ranks});
+}
 
 }  // namespace assay::spec::memory

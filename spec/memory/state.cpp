@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "spec/memory/quantised.hpp"
-#include "spec/model/inventory.hpp"
-#include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/gathered_codes.hpp"
-#include "spec/parallel/partition.hpp"
 
 namespace assay::spec::memory {
 
@@ -28,11 +25,11 @@ std::int64_t gathered_buffers(const Partition& partition, const ModelSpec& m) {
   return blocks[0] + blocks[1] + (m.tied_embeddings ? embedding + head : std::max(embedding, head));
 }
 
-/// impl/params/parameter_buffers.cpp: what a rank holds of the parameters of `inventory` in a layout.
-void hold_parameters(const Setting& s, const Inventory& inventory, const Layout& layout,
-                     std::vector<Tensor>& held, Ledger& ledger) {
+/// impl/params/parameter_buffers.cpp
+void hold_parameters(const Setting& s, const ParameterSet& set, std::vector<Tensor>& held, Ledger& ledger) {
   const bool bf16 = s.dtype == Dtype::bf16;
-  const Partition partition = spec::partition(inventory, layout.shard_ranks);
+  const Partition& partition = set.partition;
+  const Layout& layout = set.layout;
   const std::int64_t shard = partition.shard_size,
                      size = layout.shards_weights() ? shard : partition.inventory.flat_size,
                      element = element_bytes(s.dtype), statistic = bf16 ? 4 : element,
@@ -70,16 +67,10 @@ void hold_parameters(const Setting& s, const Inventory& inventory, const Layout&
 }  // namespace
 
 /// Parameters and the table of rope.
-std::vector<Tensor> hold_state(const Setting& s, Ledger& ledger) {
+std::vector<Tensor> hold_state(const Setting& s, const Share& share, Ledger& ledger) {
   ledger.enter("weights and optimizer state");
   std::vector<Tensor> held;
-  if (!experts_apart(s.model, s.expert_ranks, s.tensor_ranks)) {
-    hold_parameters(s, inventory(s.model), s.layout, held, ledger);
-  } else {
-    hold_parameters(s, dense_inventory(s.model), s.layout, held, ledger);
-    hold_parameters(s, expert_inventory(s.model, {s.expert_ranks, 0}),
-                    expert_layout(s.layout, s.expert_ranks, s.tensor_ranks), held, ledger);
-  }
+  for (const ParameterSet& set : share.sets) hold_parameters(s, set, held, ledger);
   const std::int64_t statistic = s.dtype == Dtype::bf16 ? 4 : element_bytes(s.dtype);
   const auto hold = [&](const char* name, std::vector<std::int64_t> shape, std::int64_t bytes) {
     held.push_back(ledger.make(name, Purpose::state, std::move(shape), bytes));

@@ -8,7 +8,7 @@
 namespace assay::spec::memory {
 
 /// Enters them into `ledger`; they live as long as the returned tensors.
-std::vector<Tensor> hold_state(const Setting& setting, Ledger& ledger);
+std::vector<Tensor> hold_state(const Setting& setting, const Share& share, Ledger& ledger);
 
 /// FP8 twins of block weights, made with the first step and kept as long as the weights
 /// (impl/model/weight_twins.cpp).

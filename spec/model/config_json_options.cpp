@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "spec/model/config_json.hpp"
+#include "spec/model/fields.hpp"
 
 namespace assay::spec::config_json {
 
@@ -94,15 +95,6 @@ constexpr Row rope_rows[] = {
     {"partial_rotary_factor", changes, "1"},
     {"full_attention sliding_attention", changes, "null"},  // tables of their own for some layers
 };
-
-bool holds_word(std::string_view text, std::string_view word) {
-  if (word.empty() || word.find(' ') != word.npos) return false;
-  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || text[at - 1] == ' ') && (end == text.size() || text[end] == ' ')) return true;
-  }
-  return false;
-}
 
 /// Nothing, as most options that are off are written.
 bool is_off(Item value) {

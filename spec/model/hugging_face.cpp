@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "spec/error.hpp"
 #include "spec/model/config_json.hpp"
+#include "spec/model/fields.hpp"
 #include "spec/model/trainable.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
@@ -62,29 +64,50 @@ void refuse_what_the_spec_lacks(const Fields& fields, Family family) {
   config_json::refuse_other_layers(fields, family);
 }
 
+std::int64_t value_of(const Fields& file, const char* key, std::optional<std::int64_t> otherwise) {
+  return otherwise ? file.integer(key, *otherwise) : file.integer(key);
+}
+double value_of(const Fields& file, const char* key, std::optional<double> otherwise) {
+  return otherwise ? file.real(key, *otherwise) : file.real(key);
+}
+bool value_of(const Fields& file, const char* key, std::optional<bool> otherwise) {
+  return file.flag(key, otherwise.value());
+}
+
+/// Reads the fields of a part that stand in a file of `type` as they are (spec/model/fields.hpp).
+template <class Part>
+void read_plain(const Fields& file, std::string_view type, Part& part) {
+  for_each(fields<Part>, [&](const auto& field) {
+    auto& value = part.*field.member;
+    const auto* stated = field.config.of(type);
+    if constexpr (std::is_scalar_v<std::remove_cvref_t<decltype(value)>>) {
+      if (!stated || stated->use > ConfigUse::stated) return;
+      if (stated->otherwise) value = *stated->otherwise;
+      std::string key(stated->name());
+      bool found = false;
+      stated->each_key([&](const std::string& each) {  // all count as read
+        if (file.find(each.c_str()) && !std::exchange(found, true)) key = each;
+      });
+      if constexpr (requires { value = value_of(file, "", stated->otherwise); })
+        if (!key.empty()) value = value_of(file, key.c_str(), stated->otherwise);
+    }
+  });
+}
+
 std::string rope_type(const Fields& rope) { return rope.word("rope_type", rope.word("type", "default")); }
 
 void read_scaling(const Fields& file, const Fields& rope, ModelSpec& model) {
   const std::string type = rope_type(rope);
   if (type == "default") return;
   RopeScaling scaling;
-  if (type == "llama3") {
-    scaling.low_freq_factor = rope.real("low_freq_factor");
-    scaling.high_freq_factor = rope.real("high_freq_factor");
-  } else if (type == "yarn") {
+  if (type == "yarn")
     scaling.kind = RopeScalingKind::yarn;
-    scaling.beta_fast = rope.real("beta_fast", scaling.beta_fast);
-    scaling.beta_slow = rope.real("beta_slow", scaling.beta_slow);
-    scaling.mscale = rope.real("mscale", 0);
-    scaling.mscale_all_dim = rope.real("mscale_all_dim", 0);
-    scaling.attention_factor = rope.real("attention_factor", 0);
-    if (rope.find("attention_factor") && scaling.attention_factor == 0)
-      rope.refuse("\"attention_factor\" = 0 turns every query and key to zero; leave it out");
-  } else {
+  else if (type != "llama3")
     rope.refuse("rope_type " + quote(type) + not_in_spec +
                 "; it must be \"default\", \"llama3\" or \"yarn\"");
-  }
-  scaling.factor = rope.real("factor");
+  read_plain(rope, type, scaling);
+  if (rope.find("attention_factor") && scaling.kind == RopeScalingKind::yarn && scaling.attention_factor == 0)
+    rope.refuse("\"attention_factor\" = 0 turns every query and key to zero; leave it out");
   const char* const original = "original_max_position_embeddings";  // the file's counts before the table's
   scaling.original_context = file.find(original) ? file.integer(original)
                              : rope.find(original) || scaling.kind == RopeScalingKind::llama3
@@ -93,10 +116,9 @@ void read_scaling(const Fields& file, const Fields& rope, ModelSpec& model) {
   model.rope_scaling = scaling;
 }
 
-/// rope_theta and the scaling, from the top level and `rope_scaling` (transformers v4), or else
-/// `rope_parameters` (v5).
+/// The scaling, and rope_theta where it does not stand at the top level, from `rope_scaling` (transformers
+/// v4) or else `rope_parameters` (v5).
 void read_rope(const Fields& fields, ModelSpec& model, std::vector<std::string>& named) {
-  model.rope_theta = fields.real("rope_theta", model.family == Family::mixtral ? 1e6 : 1e4);
   const auto older = fields.find("rope_scaling"), newer = fields.find("rope_parameters");
   const auto table = older && !(older->is(Kind::object) && older->size() == 0) ? older : newer;
   if (!table) return;
@@ -127,13 +149,6 @@ std::int64_t usual_key_value_heads(const Fields& fields, const ModelSpec& model)
 /// Query and key/value heads and what projects them.
 void read_attention(const Fields& fields, ModelSpec& model) {
   model.kv_heads = fields.integer("num_key_value_heads", usual_key_value_heads(fields, model));
-  model.qk_norm_across_heads = model.family == Family::olmoe;
-  model.qk_norm =
-      model.qk_norm_across_heads || model.family == Family::qwen3 || model.family == Family::qwen3_moe;
-  model.qkv_bias = model.family == Family::qwen2;
-  const bool may_have_bias =
-      model.family != Family::qwen2 && model.family != Family::mixtral && !is_mistral(fields);
-  if (may_have_bias && fields.flag("attention_bias", false)) model.qkv_bias = model.output_bias = true;
   if (fields.find("head_dim"))
     model.head_dim = fields.integer("head_dim");
   else
@@ -147,9 +162,7 @@ void read_latent_attention(const Fields& fields, ModelSpec& model) {
   // A null rank means queries that are not compressed; a missing one means a file that is not whole.
   if (fields.find("q_lora_rank") || !fields.has("q_lora_rank"))
     latent.query_rank = fields.integer("q_lora_rank");
-  latent.key_value_rank = fields.integer("kv_lora_rank");
-  latent.rope_dim = fields.integer("qk_rope_head_dim");
-  latent.value_dim = fields.integer("v_head_dim");
+  read_plain(fields, to_string(model.family), latent);
   // As in transformers, null is false.
   latent.interleaved = fields.flag("rope_interleave", !fields.has("rope_interleave"));
   const std::int64_t plain = fields.integer("qk_nope_head_dim"), most = std::int64_t{1} << 31;
@@ -180,38 +193,15 @@ std::int64_t leading_layers(const Fields& fields) {
 
 void read_experts(const Fields& fields, ModelSpec& model) {
   Experts experts;
-  if (model.family == Family::mixtral) {
-    experts = {.count = fields.integer("num_experts", fields.integer("num_local_experts", 8)),
-               .active = fields.integer("num_experts_per_tok", 2),
-               .width = model.ffn};
-  } else if (model.family == Family::olmoe) {
-    experts = {.count = fields.integer("num_local_experts", fields.integer("num_experts", 64)),
-               .active = fields.integer("num_experts_per_tok", 8),
-               .width = model.ffn,
-               .renormalised = fields.flag("norm_topk_prob", false)};
-  } else if (model.family == Family::qwen3_moe) {
-    const auto count = fields.integer("num_experts", 128);
-    experts = {.count = fields.integer("num_local_experts", count),  // its name since transformers v5
-               .active = fields.integer("num_experts_per_tok", 8),
-               .width = fields.integer("moe_intermediate_size", 768),
-               .first_dense = leading_layers(fields),
-               .every = fields.integer("decoder_sparse_step", 1),
-               .renormalised = fields.flag("norm_topk_prob", false)};
-  } else {
+  if (model.family == Family::deepseek_v3) {
     model.multi_token_layers =
         fields.integer("num_nextn_predict_layers", fields.integer("num_mtp_layers", 0));
     if (fields.integer("first_k_dense_replace") >= model.layers) return;  // every layer is dense
-    experts = {.count = fields.find("num_local_experts") ? fields.integer("num_local_experts")
-                                                         : fields.integer("n_routed_experts"),
-               .active = fields.integer("num_experts_per_tok"),
-               .width = fields.integer("moe_intermediate_size"),
-               .first_dense = fields.integer("first_k_dense_replace"),
-               .router_bias = true,
-               .scoring = Scoring::sigmoid,
-               .renormalised = fields.flag("norm_topk_prob", true),
-               .groups = fields.integer("n_group", 8),
-               .active_groups = fields.integer("topk_group", 4),
-               .scaling_factor = fields.real("routed_scaling_factor", 2.5)};
+  }
+  read_plain(fields, to_string(model.family), experts);
+  if (model.family == Family::mixtral || model.family == Family::olmoe) experts.width = model.ffn;
+  if (model.family == Family::qwen3_moe) experts.first_dense = leading_layers(fields);
+  if (model.family == Family::deepseek_v3) {
     const std::int64_t shared = fields.integer("n_shared_experts", 1), most = std::int64_t{1} << 31;
     if (shared < 0 || shared >= most || experts.width < 0 || experts.width >= most)
       fields.refuse("\"n_shared_experts\" and \"moe_intermediate_size\" must lie in [0, 2^31)");
@@ -221,38 +211,16 @@ void read_experts(const Fields& fields, ModelSpec& model) {
 }
 
 void read_gpt2(const Fields& fields, ModelSpec& model) {
-  const auto either = [&](const char* name, const char* other) {
-    fields.find(name);  // both count as read
-    return fields.integer(fields.find(other) ? other : name);
-  };
-  model.width = either("n_embd", "hidden_size");
-  model.layers = either("n_layer", "num_hidden_layers");
-  model.heads = model.kv_heads = either("n_head", "num_attention_heads");
-  model.context = either("n_positions", "max_position_embeddings");
+  model.kv_heads = model.heads;
   model.head_dim = width_per_head(fields, model);
   // Beyond 2^31 the width is refused by `check`; until then four times it must not overflow.
   model.ffn = fields.integer("n_inner", std::clamp<std::int64_t>(model.width, 0, std::int64_t{1} << 31) * 4);
-  model.tied_embeddings = fields.flag("tie_word_embeddings", true);
-  model.norm = Norm::layer_norm;
   model.mlp = Mlp::gelu;
-  model.positions = Positions::learned;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = true;
-  model.norm_eps = fields.real("layer_norm_epsilon", 1e-5);
 }
 
 /// The families that share Llama's names for what they share.
 void read_llama_like(const Fields& fields, ModelSpec& model, std::vector<std::string>& named) {
-  model.width = fields.integer("hidden_size");
-  model.layers = fields.integer("num_hidden_layers");
-  model.heads = fields.integer("num_attention_heads");
-  model.ffn = fields.integer("intermediate_size");
-  model.context = fields.integer("max_position_embeddings");
-  model.tied_embeddings = fields.flag("tie_word_embeddings", false);
-  if (fields.word("model_type", "") == to_string(Family::llama))
-    model.mlp_bias = fields.flag("mlp_bias", false);
   if (fields.word("hidden_act", "silu") == tanh_gelu) model.mlp = Mlp::geglu;
-  const bool coarser = model.family == Family::mixtral || model.family == Family::olmoe;
-  model.norm_eps = fields.real("rms_norm_eps", coarser ? 1e-5 : 1e-6);
   if (model.family == Family::deepseek_v3)
     read_latent_attention(fields, model);
   else
@@ -307,8 +275,7 @@ HuggingFaceModel read_hugging_face(std::string_view text, const std::string& ori
   ModelSpec& model = out.model;
   model.family = family_of(fields);
   model.name = name_of(origin);
-  model.vocab = fields.integer("vocab_size");
-  model.init_std = fields.real("initializer_range", 0.02);
+  read_plain(fields, fields.word("model_type", ""), model);
   faults.gather([&] { refuse_what_the_spec_lacks(fields, model.family); });
   faults.gather([&] {
     if (model.family == Family::gpt2)

@@ -17,12 +17,11 @@ class Builder {
 
   void begin_block() { ++block_; }
   /// Adds a tensor on an aligned offset, or directly behind the one before when it is fused with it.
-  void add(const std::string& name, std::vector<std::int64_t> shape, Role role,
-           bool fused_with_last = false) {
+  void add(std::string name, std::vector<std::int64_t> shape, Role role, bool fused_with_last = false) {
     std::int64_t size = 1;
     for (std::int64_t extent : shape) size *= extent;
     const std::int64_t offset = fused_with_last ? end_ : aligned(end_);
-    out_.parameters.push_back({name, std::move(shape), role, block_, offset, size});
+    out_.parameters.push_back({std::move(name), std::move(shape), role, block_, offset, size});
     end_ = offset + size;
   }
   std::int64_t flat_size() const { return aligned(end_); }
@@ -160,17 +159,20 @@ class Writer {
     const auto stack = [&](std::size_t begin, std::size_t end, const auto& add) {
       bool behind_another = false;
       for (const std::string& at : ats)
-        for (std::size_t i = begin; i < end; ++i, behind_another = true)
-          add(at + names[i], i, behind_another);
+        for (std::size_t i = begin; i < end; ++i, behind_another = true) {
+          std::string name;
+          name.reserve(at.size() + 24);  // tens of thousands of experts, each in one piece of memory
+          add(name.append(at).append(names[i]), i, behind_another);
+        }
     };
-    stack(first, 2, [&](const std::string& name, std::size_t i, bool behind_another) {
-      to_.add(name + ".weight", {inner, D}, roles[i], behind_another);
+    stack(first, 2, [&](std::string& name, std::size_t i, bool behind_another) {
+      to_.add(std::move(name.append(".weight")), {inner, D}, roles[i], behind_another);
     });
     stack(first, 2, [&](const std::string& name, std::size_t, bool behind_another) {
       bias_if(m_.mlp_bias, name, inner, behind_another);
     });
-    stack(2, 3, [&](const std::string& name, std::size_t i, bool behind_another) {
-      to_.add(name + ".weight", {D, inner}, roles[i], behind_another);
+    stack(2, 3, [&](std::string& name, std::size_t i, bool behind_another) {
+      to_.add(std::move(name.append(".weight")), {D, inner}, roles[i], behind_another);
     });
     stack(2, 3, [&](const std::string& name, std::size_t, bool behind_another) {
       bias_if(m_.mlp_bias, name, D, behind_another);
@@ -237,21 +239,36 @@ Inventory multi_token_inventory(const ModelSpec& model, std::int64_t alignment) 
   return out;
 }
 
-Inventory selection(const Inventory& all, const std::function<bool(const Parameter&)>& wanted,
-                    std::int64_t alignment) {
+namespace {
+/// Moves names and shapes out of an inventory that is not const.
+template <class All>
+Inventory selected(All& all, const std::function<bool(const Parameter&)>& wanted, std::int64_t alignment) {
   check_alignment(alignment);
   Inventory out;
   out.blocks = all.blocks;
+  out.parameters.reserve(all.parameters.size());
   Builder builder(out, alignment);
   std::int64_t end = -1;  // in `all`, of the one added last
-  for (const Parameter& parameter : all.parameters) {
+  for (auto& parameter : all.parameters) {
     if (!wanted(parameter)) continue;
-    builder.add(parameter.name, parameter.shape, parameter.role, parameter.offset == end);
+    builder.add(std::move(parameter.name), std::move(parameter.shape), parameter.role,
+                parameter.offset == end);
     out.parameters.back().block = parameter.block;
     end = parameter.offset + parameter.size;
   }
   out.flat_size = builder.flat_size();
   return out;
+}
+}  // namespace
+
+Inventory selection(const Inventory& all, const std::function<bool(const Parameter&)>& wanted,
+                    std::int64_t alignment) {
+  return selected(all, wanted, alignment);
+}
+
+Inventory selection(Inventory&& all, const std::function<bool(const Parameter&)>& wanted,
+                    std::int64_t alignment) {
+  return selected(all, wanted, alignment);
 }
 
 Inventory norm_gains(const Inventory& all, std::int64_t alignment) {
@@ -275,16 +292,23 @@ Count Inventory::parameter_count() const {
   return count;
 }
 
+std::span<const Parameter> Inventory::parameters_of(std::int64_t block) const {
+  const auto first_of = [&](std::int64_t b) {
+    return std::partition_point(parameters.begin(), parameters.end(),
+                                [&](const Parameter& parameter) { return parameter.block < b; });
+  };
+  return {first_of(block), first_of(block + 1)};
+}
+
 Inventory::Range Inventory::block_range(std::int64_t block) const {
   // inventory_c3
   require(block >= 0 && block < blocks, "inventory_c3",
           [&] { return "block " + std::to_string(block) + " of " + std::to_string(blocks); });
-  const auto first_of = [&](std::int64_t b) {
-    const auto found = std::partition_point(parameters.begin(), parameters.end(),
-                                            [&](const Parameter& parameter) { return parameter.block < b; });
-    return found == parameters.end() ? flat_size : found->offset;
+  const auto begin_of = [&](const Parameter* first) {
+    return first == parameters.data() + parameters.size() ? flat_size : first->offset;
   };
-  return {first_of(block), first_of(block + 1)};
+  const std::span<const Parameter> of_block = parameters_of(block);
+  return {begin_of(of_block.data()), begin_of(of_block.data() + of_block.size())};
 }
 
 }  // namespace assay::spec

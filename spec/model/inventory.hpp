@@ -3,6 +3,7 @@
 // optimizer, checkpoint and FLOP count all read.
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct Inventory {
     std::int64_t begin, end;
   };
   Range block_range(std::int64_t block) const;  ///< Errors: SpecError inventory_c3, no such block
+  std::span<const Parameter> parameters_of(std::int64_t block) const;
 };
 
 /// Everything but the multi-token blocks. Errors: SpecError model_c1.. (see `check`), inventory_c2 (alignment
@@ -81,8 +83,10 @@ Inventory inventory(const ModelSpec& model, std::int64_t alignment = 64);
 
 /// The parameters that `wanted` picks, with places in a buffer of their own, as `inventory` gives them: what
 /// stands side by side in `all` stays so. Their blocks stay those of `all`. Errors: SpecError inventory_c2
-/// (as `inventory`).
+/// (as `inventory`). Of an rvalue their names move.
 Inventory selection(const Inventory& all, const std::function<bool(const Parameter&)>& wanted,
+                    std::int64_t alignment = 64);
+Inventory selection(Inventory&& all, const std::function<bool(const Parameter&)>& wanted,
                     std::int64_t alignment = 64);
 /// The gains of norms alone: for working weights of fewer bits than a gain needs (spec/ops/rms_norm.md).
 Inventory norm_gains(const Inventory& all, std::int64_t alignment = 64);

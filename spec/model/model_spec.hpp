@@ -140,7 +140,7 @@ std::vector<SpecError> broken_constraints(const ModelSpec& model);
 /// Errors: the first of broken_constraints.
 void check(const ModelSpec& model);
 
-/// How many numbers a model learns, told apart (spec/model/model.md, "Parameters"). [1]
+/// How many numbers a model learns, by kind (spec/model/model.md, "Parameters"). [1]
 struct ParameterCounts {
   Count total;               ///< everything but the multi-token blocks
   Count active;              ///< `total` without the routed experts that a token does not visit

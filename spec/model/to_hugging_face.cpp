@@ -54,14 +54,36 @@ Json null_for_none(std::int64_t number) { return {number > 0 ? std::to_string(nu
 /// 1.0, which classes of transformers tell from the integer 1.
 class JsonObject {
  public:
-  void add(const char* key, Json json) { entries_.emplace_back(key, std::move(json.text)); }
-  void add(const char* key, std::int64_t number) { add(key, Json{std::to_string(number)}); }
-  void add(const char* key, double number) { add(key, Json{json_real(number)}); }
-  void add(const char* key, bool holds) { add(key, Json{holds ? "true" : "false"}); }
-  void add(const char* key, std::string_view text) { add(key, Json{json_string(text)}); }
-  void add(const char* key, const char* text) { add(key, std::string_view(text)); }
-  void add(const char* key, std::optional<std::int64_t> number) {
+  void add(std::string_view key, Json json) { entries_.emplace_back(key, std::move(json.text)); }
+  void add(std::string_view key, std::int64_t number) { add(key, Json{std::to_string(number)}); }
+  void add(std::string_view key, double number) { add(key, Json{json_real(number)}); }
+  /// A flag that stands for several fields is on where all of them are.
+  void add(std::string_view key, bool holds) {
+    const auto before = std::ranges::find(entries_, key, [](const auto& entry) { return entry.first; });
+    if (before == entries_.end())
+      add(key, Json{holds ? "true" : "false"});
+    else if (!holds)
+      before->second = "false";
+  }
+  void add(std::string_view key, std::string_view text) { add(key, Json{json_string(text)}); }
+  void add(std::string_view key, const char* text) { add(key, std::string_view(text)); }
+  template <class Choice>
+  requires std::is_enum_v<Choice>
+  void add(std::string_view key, Choice choice) { add(key, to_string(choice)); }
+  void add(std::string_view key, std::optional<std::int64_t> number) {
     add(key, Json{number ? std::to_string(*number) : "null"});
+  }
+  /// The fields of a part that stand in a file of `type` as they are (spec/model/fields.hpp).
+  template <class Part>
+  void add_plain(const Part& part, std::string_view type) {
+    for_each(fields<Part>, [&](const auto& field) {
+      const auto& value = part.*field.member;
+      const auto* stated = field.config.of(type);
+      if constexpr (std::is_scalar_v<std::remove_cvref_t<decltype(value)>>)
+        if (stated && stated->use != ConfigUse::named && !stated->name().empty() &&
+            (stated->use != ConfigUse::stated || value != std::remove_cvref_t<decltype(value)>{}))
+          add(stated->name(), value);
+    });
   }
   std::string json(int indent = 2) const {
     const std::string blanks(static_cast<std::size_t>(indent), ' ');
@@ -72,7 +94,7 @@ class JsonObject {
   }
 
  private:
-  std::vector<std::pair<const char*, std::string>> entries_;
+  std::vector<std::pair<std::string_view, std::string>> entries_;
 };
 
 const char* torch_name(std::string_view dtype) {
@@ -82,23 +104,9 @@ const char* torch_name(std::string_view dtype) {
 }
 
 void write_rope(const ModelSpec& m, JsonObject& out) {
-  out.add("rope_theta", m.rope_theta);
   if (!m.rope_scaling) return;
-  const RopeScaling& s = *m.rope_scaling;
   JsonObject rope;
-  rope.add("rope_type", to_string(s.kind));
-  rope.add("factor", s.factor);
-  rope.add("original_max_position_embeddings", s.original_context);
-  if (s.kind == RopeScalingKind::llama3) {
-    rope.add("low_freq_factor", s.low_freq_factor);
-    rope.add("high_freq_factor", s.high_freq_factor);
-  } else {
-    rope.add("beta_fast", s.beta_fast);
-    rope.add("beta_slow", s.beta_slow);
-    if (s.mscale != 0) rope.add("mscale", s.mscale);
-    if (s.mscale_all_dim != 0) rope.add("mscale_all_dim", s.mscale_all_dim);
-    if (s.attention_factor != 0) rope.add("attention_factor", s.attention_factor);
-  }
+  rope.add_plain(*m.rope_scaling, to_string(m.rope_scaling->kind));
   out.add("rope_scaling", Json{rope.json(4)});
 }
 
@@ -114,37 +122,23 @@ void write_window(const ModelSpec& m, std::string_view type, JsonObject& out) {
 
 void write_latent(const LatentAttention& a, std::int64_t head_dim, JsonObject& out) {
   out.add("q_lora_rank", null_for_none(a.query_rank));
-  out.add("kv_lora_rank", a.key_value_rank);
   out.add("qk_nope_head_dim", head_dim - a.rope_dim);
-  out.add("qk_rope_head_dim", a.rope_dim);
-  out.add("v_head_dim", a.value_dim);
-  out.add("rope_interleave", a.interleaved);
+  out.add_plain(a, to_string(Family::deepseek_v3));
 }
 
 void write_experts(const ModelSpec& m, std::string_view type, JsonObject& out) {
   if (type == "deepseek_v3" && !m.experts) return out.add("first_k_dense_replace", m.layers);
   if (!m.experts) return;
   const Experts& e = *m.experts;
-  out.add(type == "mixtral"       ? "num_local_experts"
-          : type == "deepseek_v3" ? "n_routed_experts"
-                                  : "num_experts",
-          e.count);
-  out.add("num_experts_per_tok", e.active);
-  if (type != "mixtral") out.add("norm_topk_prob", e.renormalised);
+  out.add_plain(e, type);
   if (type == "qwen3_moe") {
     std::string dense;
     for (std::int64_t layer = 0; layer < e.first_dense; ++layer)
       dense += (layer ? ", " : "") + std::to_string(layer);
     out.add("mlp_only_layers", Json{"[" + dense + "]"});
-    out.add("decoder_sparse_step", e.every);
   }
-  if (type == "qwen3_moe" || type == "deepseek_v3") out.add("moe_intermediate_size", e.width);
-  if (type != "deepseek_v3") return;
-  out.add("first_k_dense_replace", e.first_dense);
-  out.add("n_shared_experts", e.width > 0 ? e.shared_width / e.width : std::int64_t{0});
-  out.add("n_group", e.groups);
-  out.add("topk_group", e.active_groups);
-  out.add("routed_scaling_factor", e.scaling_factor);
+  if (type == "deepseek_v3")
+    out.add("n_shared_experts", e.width > 0 ? e.shared_width / e.width : std::int64_t{0});
 }
 
 /// Whether every layer has experts, so that the width of a dense MLP says nothing.
@@ -156,34 +150,19 @@ std::int64_t intermediate_size(const ModelSpec& m, std::string_view type) {
   return all_sparse(m) && of_experts ? m.experts->width : m.ffn;
 }
 
-std::string config_of(const ModelSpec& m, const ModelClass& as, std::string_view dtype, const TokenIds& ids) {
+std::string config_of(ModelSpec m, const ModelClass& as, std::string_view dtype, const TokenIds& ids) {
   const std::string_view type = as.type;
   JsonObject out;
   out.add("architectures", Json{"[" + json_string(as.name) + "]"});
   out.add("model_type", type);
   out.add("torch_dtype", torch_name(dtype));
-  out.add("vocab_size", m.vocab);
-  out.add("hidden_size", m.width);
-  out.add("intermediate_size", intermediate_size(m, type));
-  out.add("num_hidden_layers", m.layers);
-  out.add("num_attention_heads", m.heads);
-  out.add("num_key_value_heads", m.kv_heads);
-  if (type == "deepseek_v3" && m.latent)
-    write_latent(*m.latent, m.head_dim, out);
-  else
-    out.add("head_dim", m.head_dim);
-  out.add("max_position_embeddings", m.context);
+  m.ffn = intermediate_size(m, type);
+  out.add_plain(m, type);
+  if (type == "deepseek_v3" && m.latent) write_latent(*m.latent, m.head_dim, out);
   out.add("hidden_act", m.mlp == Mlp::geglu ? "gelu_pytorch_tanh" : "silu");
-  out.add("rms_norm_eps", m.norm_eps);
-  out.add("initializer_range", m.init_std);
-  out.add("tie_word_embeddings", m.tied_embeddings);
-  if (type != "qwen2" && type != "mistral" && type != "mixtral")
-    out.add("attention_bias", m.qkv_bias && m.output_bias);
-  if (type == "llama") out.add("mlp_bias", m.mlp_bias);
   write_rope(m, out);
   write_window(m, type, out);
   write_experts(m, type, out);
-  if (type == "deepseek_v3") out.add("num_nextn_predict_layers", m.multi_token_layers);
   out.add("bos_token_id", ids.begin);
   out.add("eos_token_id", ids.end);
   out.add("pad_token_id", ids.pad);

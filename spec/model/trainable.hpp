@@ -1,14 +1,13 @@
 #pragma once
-// What of the described models the trainer computes, Llamas, Qwens and mixtures of
-// experts, and what the reference does, which is ahead of it. trainable.cpp states both field by field; a
-// field of ModelSpec without an entry does not compile.
+// What of the described models the trainer computes, Llamas, Qwens and mixtures of experts, and what the
+// reference does, which may be ahead of it. The column `computed` of spec/model/fields.hpp states both.
 #include <string>
 
 #include "spec/model/model_spec.hpp"
 
 namespace assay::spec {
 
-/// The first feature of the model that the trainer does not compute, in words ("latent attention"); empty
+/// The features of the model that the trainer does not compute, in words ("layer_norm, a gelu MLP"); empty
 /// when the model can be trained.
 std::string untrainable_feature(const ModelSpec& model);
 /// The same of the reference, which computes every model that the trainer does.

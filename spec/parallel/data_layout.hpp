@@ -14,10 +14,11 @@ std::string_view to_string(DataParallel data);
 
 struct Layout {
   DataParallel data = DataParallel::replicate;
-  std::int64_t ranks = 1;  ///< data-parallel ranks: each reads sequences of its own
-  std::int64_t shard_ranks =
-      1;  ///< neighbouring ranks that hold one copy of the optimizer state between them
+  std::int64_t ranks = 1;        ///< state ranks: hold one part of the state, or a shard of it
+  std::int64_t shard_ranks = 1;  ///< of them, neighbours that hold one copy of the state between them
 
+  /// Those that read sequences of their own: all of them, as long as none shares a sequence.
+  std::int64_t batch_ranks() const { return ranks; }
   std::int64_t replicas() const { return ranks / shard_ranks; }  ///< copies of the optimizer state
   bool shards_state() const { return shard_ranks > 1; }
   /// Whether weights and gradients are sharded as well, and gathered block by block.

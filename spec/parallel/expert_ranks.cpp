@@ -1,26 +1,12 @@
 #include "spec/parallel/expert_ranks.hpp"
 
+#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "spec/error.hpp"
 
 namespace assay::spec {
-
-namespace {
-
-bool holds(const ModelSpec& model, const ExpertRank& rank, const Parameter& parameter) {
-  const std::int64_t expert = routed_expert(parameter);
-  return expert >= 0 && expert / (model.experts->count / rank.ranks) == rank.rank;
-}
-
-void check_in_group(const ExpertRank& rank) {
-  // placement_c15
-  require(rank.ranks >= 1 && rank.rank >= 0 && rank.rank < rank.ranks, "placement_c15",
-          [&] { return "expert rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
-}
-
-}  // namespace
 
 void check_expert_ranks(const ModelSpec& model, std::int64_t e, const Layout& layout,
                         std::int64_t tensor_ranks, std::int64_t micro) {
@@ -59,10 +45,6 @@ bool tensor_ranks_divide(const ModelSpec& model, std::int64_t micro, std::int64_
   return (model.experts ? micro : micro * sequence_length) % tensor_ranks == 0;
 }
 
-bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks) {
-  return model.experts && (expert_ranks > 1 || tensor_ranks > 1);
-}
-
 Layout expert_layout(const Layout& layout, std::int64_t ranks, std::int64_t tensor_ranks) {
   return {layout.data, layout.ranks * tensor_ranks / ranks,
           layout.shards_state() ? layout.shard_ranks * tensor_ranks / ranks : 1};
@@ -74,25 +56,10 @@ std::int64_t routed_expert(const Parameter& parameter) {
     return -1;
   // Families name the MLP and its matrices in their own ways, and number experts alike: "...experts.7.w1...".
   constexpr std::string_view before = ".experts.";
-  return std::stoll(parameter.name.substr(parameter.name.find(before) + before.size()));
-}
-
-Inventory dense_inventory(const ModelSpec& model) {
-  return selection(inventory(model), [](const Parameter& parameter) { return routed_expert(parameter) < 0; });
-}
-
-Inventory expert_inventory(const ModelSpec& model, const ExpertRank& rank) {
-  check_in_group(rank);
-  return selection(inventory(model),
-                   [&](const Parameter& parameter) { return holds(model, rank, parameter); });
-}
-
-Inventory rank_inventory(const ModelSpec& model, const ExpertRank& rank) {
-  check_in_group(rank);
-  if (rank.ranks == 1) return inventory(model);
-  return selection(inventory(model), [&](const Parameter& parameter) {
-    return routed_expert(parameter) < 0 || holds(model, rank, parameter);
-  });
+  std::int64_t number = -1;
+  std::from_chars(parameter.name.data() + parameter.name.find(before) + before.size(),
+                  parameter.name.data() + parameter.name.size(), number);
+  return number;
 }
 
 }  // namespace assay::spec

@@ -8,13 +8,6 @@
 
 namespace assay::spec {
 
-/// A rank of an expert group of `ranks` neighbouring ranks.
-struct ExpertRank {
-  std::int64_t ranks = 1;
-  std::int64_t rank = 0;
-  bool operator==(const ExpertRank&) const = default;
-};
-
 /// Refuses a degree that the model or the ranks do not allow (spec/config/division.hpp names those that they
 /// do). `layout`: of the data ranks, each of `tensor_ranks`; `micro`: sequences of a micro-batch. Errors:
 /// SpecError placement_c10 (degree below 1), placement_c11 (a model without experts), placement_c12
@@ -27,22 +20,11 @@ void check_expert_ranks(const ModelSpec& model, std::int64_t ranks, const Layout
 bool tensor_ranks_divide(const ModelSpec& model, std::int64_t micro, std::int64_t sequence_length,
                          std::int64_t tensor_ranks);
 
-/// Whether routed experts are laid out apart from everything else: where several ranks hold them between
-/// them, and where tensor ranks split everything else.
-bool experts_apart(const ModelSpec& model, std::int64_t expert_ranks, std::int64_t tensor_ranks);
-
 /// The layout of the experts that a rank holds, over the ranks that hold the same ones: of N data ranks in
 /// shards of S, each of t tensor ranks, N t/e in shards of S t/e. Domain: check_expert_ranks holds.
 Layout expert_layout(const Layout& layout, std::int64_t ranks, std::int64_t tensor_ranks = 1);
 
 /// Global number of the routed expert that a parameter is of; -1: of none, so that every rank holds it.
 std::int64_t routed_expert(const Parameter& parameter);
-
-/// What a rank holds of the model's inventory: all but the routed experts, its own X/e of them, and both
-/// together. Places are those of `selection`. Errors: as inventory; SpecError placement_c15 (a rank outside
-/// of the group).
-Inventory dense_inventory(const ModelSpec& model);
-Inventory expert_inventory(const ModelSpec& model, const ExpertRank& rank);
-Inventory rank_inventory(const ModelSpec& model, const ExpertRank& rank);
 
 }  // namespace assay::spec

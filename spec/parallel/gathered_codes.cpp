@@ -38,17 +38,17 @@ bool GatheredCodes::of(std::int64_t block) const {
 GatheredCodes gathered_codes(const Inventory& all, const LinearPrecision& linear, bool gains_apart) {
   GatheredCodes out;
   const std::int64_t layers = all.blocks - 2;
-  for (std::int64_t block = 1; block <= layers; ++block)
-    if (linear.of(block, layers) != quantise::Recipe::none && linear.gathers_codes() &&
-        std::all_of(all.parameters.begin(), all.parameters.end(), [&](const Parameter& parameter) {
-          return parameter.block != block || !parameter.matrix() || is_linear(parameter);
-        }))
-      out.blocks.push_back(block);
-  out.linears = std::count_if(all.parameters.begin(), all.parameters.end(), [&](const Parameter& parameter) {
-    return out.of(parameter.block) && begins_linear(parameter);
-  });
+  for (std::int64_t block = 1; block <= layers && linear.gathers_codes(); ++block) {
+    const std::span<const Parameter> parameters = all.parameters_of(block);
+    if (linear.of(block, layers) == quantise::Recipe::none ||
+        !std::all_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& parameter) { return !parameter.matrix() || is_linear(parameter); }))
+      continue;
+    out.blocks.push_back(block);
+    out.linears += std::count_if(parameters.begin(), parameters.end(), begins_linear);
+  }
   out.vectors = selection(all, [&](const Parameter& parameter) {
-    return out.of(parameter.block) && !parameter.matrix() && !(gains_apart && parameter.role == Role::norm);
+    return !parameter.matrix() && !(gains_apart && parameter.role == Role::norm) && out.of(parameter.block);
   });
   return out;
 }

@@ -35,16 +35,9 @@ std::int64_t Mesh::ranks() const {
   return product;
 }
 
-std::int64_t Mesh::data_ranks() const {
+std::int64_t Mesh::batch_ranks() const {
   check_extents(*this);
   return extents[Axis::dp_replicate] * extents[Axis::dp_shard];
-}
-
-Mesh data_parallel_mesh(std::int64_t ranks) {
-  Mesh mesh;
-  mesh.extents[Axis::dp_replicate] = ranks;
-  check_extents(mesh);
-  return mesh;
 }
 
 void check(const Mesh& mesh, std::int64_t ranks) {
@@ -99,11 +92,31 @@ std::int64_t rank_of(const Mesh& mesh, const PerAxis& coordinates) {
   return rank;
 }
 
-std::vector<std::int64_t> group_of(const Mesh& mesh, std::int64_t rank, Axis axis) {
+RankGroup RankGroup::neighbours(std::int64_t of) const {
+  return {first + number / of * of * stride, stride, of, number % of};
+}
+
+RankGroup RankGroup::alike(std::int64_t of) const {
+  return {first + number % of * stride, stride * of, size / of, number / of};
+}
+
+std::vector<std::int64_t> RankGroup::ranks() const {
+  std::vector<std::int64_t> out;
+  for (std::int64_t each = 0; each < size; ++each) out.push_back(first + each * stride);
+  return out;
+}
+
+RankGroup group_of(const Mesh& mesh, std::int64_t rank, Axis slow, Axis fast) {
   PerAxis coordinates = coordinates_of(mesh, rank);
-  std::vector<std::int64_t> group;
-  for (coordinates[axis] = 0; coordinates[axis] < mesh.extents[axis]; ++coordinates[axis])
-    group.push_back(rank_of(mesh, coordinates));
+  RankGroup group;
+  for (int a = static_cast<int>(slow); a <= static_cast<int>(fast); ++a) {
+    const auto axis = static_cast<Axis>(a);
+    group.size *= mesh.extents[axis];
+    group.number = group.number * mesh.extents[axis] + coordinates[axis];
+    coordinates[axis] = 0;
+  }
+  for (int a = static_cast<int>(fast) + 1; a < axes; ++a) group.stride *= mesh.extents[static_cast<Axis>(a)];
+  group.first = rank_of(mesh, coordinates);
   return group;
 }
 

@@ -23,12 +23,11 @@ struct PerAxis {
 
 struct Mesh {
   PerAxis extents{{1, 1, 1, 1, 1}};
-  std::int64_t ranks() const;       ///< product of the extents
-  std::int64_t data_ranks() const;  ///< dp_replicate * dp_shard: ranks that read different sequences
+  std::int64_t ranks() const;        ///< product of the extents
+  std::int64_t batch_ranks() const;  ///< dp_replicate * dp_shard: ranks that read different sequences
+  /// Times cp: ranks that hold different tokens, and one part of the state.
+  std::int64_t state_ranks() const { return batch_ranks() * extents[Axis::cp]; }
 };
-
-/// The mesh of plain data parallelism: dp_replicate = ranks. Errors: SpecError mesh_c1.
-Mesh data_parallel_mesh(std::int64_t ranks);
 
 /// Errors: SpecError mesh_c1 (an extent below 1, or more than 2^31 - 1 ranks), mesh_c2 (the product is not
 /// `ranks`).
@@ -41,8 +40,22 @@ void check_trainable(const Mesh& mesh);
 PerAxis coordinates_of(const Mesh& mesh, std::int64_t rank);
 std::int64_t rank_of(const Mesh& mesh, const PerAxis& coordinates);
 
-/// Ranks that differ from `rank` in no coordinate but `axis`, in the order of that coordinate; holds `rank`
-/// itself. Errors: as coordinates_of.
-std::vector<std::int64_t> group_of(const Mesh& mesh, std::int64_t rank, Axis axis);
+/// A rank's group: ranks first, first + stride, ..., `size` of them, of which this one is number `number`.
+struct RankGroup {
+  std::int64_t first = 0, stride = 1, size = 1, number = 0;
+  /// The same cut into groups of `of` neighbours, which divides `size`: the one that this rank is in, and the
+  /// ranks that have its place in theirs.
+  RankGroup neighbours(std::int64_t of) const;
+  RankGroup alike(std::int64_t of) const;
+  std::vector<std::int64_t> ranks() const;
+  bool operator==(const RankGroup&) const = default;
+};
+
+/// Ranks that differ from `rank` in no coordinate but those from `slow` to `fast`, in their order. Errors: as
+/// coordinates_of.
+RankGroup group_of(const Mesh& mesh, std::int64_t rank, Axis slow, Axis fast);
+inline RankGroup group_of(const Mesh& mesh, std::int64_t rank, Axis axis) {
+  return group_of(mesh, rank, axis, axis);
+}
 
 }  // namespace assay::spec

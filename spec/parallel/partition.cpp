@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "spec/error.hpp"
 
@@ -40,12 +41,11 @@ std::vector<Partition::Run> Partition::runs(std::int64_t rank) const {
   return runs;
 }
 
-Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t alignment) {
+Partition partition(Inventory inventory, std::int64_t ranks, std::int64_t alignment) {
   // partition_c1
   require(ranks >= 1 && ranks <= (1 << 20) && alignment >= 1 && alignment <= (1 << 20), "partition_c1",
           [&] { return "ranks=" + std::to_string(ranks) + ", alignment=" + std::to_string(alignment); });
   Partition out;
-  out.inventory = inventory;
   out.ranks = ranks;
   for (std::int64_t b = 0; b < inventory.blocks; ++b) {
     const Inventory::Range range = inventory.block_range(b);
@@ -54,6 +54,7 @@ Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t
     out.blocks.push_back({ranks * out.shard_size, shard, out.shard_size, range.begin});
     out.shard_size += shard;
   }
+  out.inventory = std::move(inventory);
   for (Parameter& parameter : out.inventory.parameters) {
     const Partition::Block& block = out.blocks[static_cast<std::size_t>(parameter.block)];
     parameter.offset += block.begin - block.canonical_begin;

@@ -41,6 +41,6 @@ inline constexpr std::int64_t shard_alignment = 64;
 
 /// Shards are multiples of `alignment` elements. With one rank the inventory is unchanged.
 /// Errors: SpecError partition_c1 (ranks outside [1, 2^20], alignment below 1).
-Partition partition(const Inventory& inventory, std::int64_t ranks, std::int64_t alignment = shard_alignment);
+Partition partition(Inventory inventory, std::int64_t ranks, std::int64_t alignment = shard_alignment);
 
 }  // namespace assay::spec

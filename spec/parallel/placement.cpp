@@ -4,7 +4,6 @@
 #include <string>
 
 #include "spec/error.hpp"
-#include "spec/parallel/expert_ranks.hpp"
 
 namespace assay::spec {
 
@@ -66,13 +65,8 @@ ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks) {
   return own;
 }
 
-Inventory tensor_inventory(const ModelSpec& model, std::int64_t ranks) {
-  const ModelSpec own = tensor_model(model, ranks);
-  return experts_apart(model, 1, ranks) ? dense_inventory(own) : inventory(own);
-}
-
 Placement placement(const Parameter& whole, const Parameter& own, const TensorRank& rank) {
-  Placement out{.whole = whole};
+  Placement out;
   for (std::size_t d = 0; d < whole.shape.size(); ++d)
     if (own.shape[d] != whole.shape[d]) out.dimension = static_cast<int>(d);
   const auto split = static_cast<std::size_t>(std::max(out.dimension, 0));
@@ -84,49 +78,6 @@ Placement placement(const Parameter& whole, const Parameter& own, const TensorRa
   out.group = rank.rank / out.holders;
   out.begin = std::min(all, out.group * held);
   out.count = std::min(held, all - out.begin);
-  return out;
-}
-
-std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank) {
-  check_tensor_ranks(model, rank.ranks, 0);
-  // placement_c1
-  require(rank.rank >= 0 && rank.rank < rank.ranks, "placement_c1",
-          [&] { return "tensor rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.ranks); });
-  const Inventory whole = inventory(model), own = tensor_inventory(model, rank.ranks);
-  std::vector<Placement> out;
-  std::size_t number = 0;  // both stand in one order
-  for (const Parameter& parameter : own.parameters) {
-    while (whole.parameters.at(number).name != parameter.name) ++number;
-    out.push_back(placement(whole.parameters[number], parameter, rank));
-    out.back().number = number;
-  }
-  return out;
-}
-
-std::vector<Placement> placements(const Inventory& whole, const Inventory& own) {
-  std::vector<Placement> out;
-  std::size_t number = 0;  // both stand in one order
-  for (const Parameter& parameter : own.parameters) {
-    while (whole.parameters.at(number).name != parameter.name) ++number;
-    const Parameter& of_model = whole.parameters[number];
-    out.push_back({.whole = of_model, .number = number, .moved = of_model.offset - parameter.offset});
-  }
-  return out;
-}
-
-SharedEntries shared_entries(const std::vector<Placement>& placements, const Partition& partition,
-                             std::int64_t shard_rank, std::int64_t tensor_ranks) {
-  const auto blocks = static_cast<std::size_t>(partition.inventory.blocks);
-  SharedEntries out{std::vector<std::int64_t>(blocks), std::vector<std::int64_t>(blocks)};
-  for (std::size_t i = 0; i < placements.size(); ++i) {
-    if (!placements[i].shared()) continue;
-    const Parameter& own = partition.inventory.parameters[i];
-    const Inventory::Range held = partition.owned(own.block, shard_rank);
-    const std::int64_t begin = std::max(held.begin, own.offset),
-                       end = std::min(held.end, own.offset + own.size);
-    auto& of_block = placements[i].holders == tensor_ranks ? out.of_all : out.of_some;
-    of_block[static_cast<std::size_t>(own.block)] += std::max<std::int64_t>(0, end - begin);
-  }
   return out;
 }
 

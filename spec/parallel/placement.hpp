@@ -2,10 +2,8 @@
 // What one rank of a tensor-parallel group holds of every parameter. One table that buffers, initial values,
 // gradient sums, the norm, checkpoints and the plan read. Rules and example: spec/parallel/placement.md.
 #include <cstdint>
-#include <vector>
 
 #include "spec/model/inventory.hpp"
-#include "spec/parallel/partition.hpp"
 
 namespace assay::spec {
 
@@ -29,12 +27,11 @@ ModelSpec tensor_model(const ModelSpec& model, std::int64_t ranks);
 
 /// Where a parameter of tensor_model lies in the same parameter of the whole model.
 struct Placement {
-  Parameter whole;           ///< offset: of the flat buffer of one rank without partition
-  std::size_t number = 0;    ///< of `whole` among the model's parameters
+  std::size_t number = 0;    ///< of the whole one among the model's parameters
   std::int64_t moved = 0;    ///< entries by which a rank that lacks others' experts holds it further in front
   int dimension = -1;        ///< that is split over the tensor ranks; -1: every rank holds all of it
-  std::int64_t begin = 0;    ///< first row (dimension 0) or column (1) of `whole` that this rank holds
-  std::int64_t count = 0;    ///< rows or columns of `whole`; behind them this rank's parameter is zeros
+  std::int64_t begin = 0;    ///< first row (dimension 0) or column (1) of the whole that this rank holds
+  std::int64_t count = 0;    ///< rows or columns of the whole; behind them this rank's parameter is zeros
   std::int64_t holders = 1;  ///< neighbouring tensor ranks that hold the same entries
   std::int64_t holder = 0;   ///< which of them this rank is
   std::int64_t group = 0;    ///< number of that group of holders among the tensor ranks
@@ -43,23 +40,6 @@ struct Placement {
 
 /// Of one parameter: `own` is that of the rank's model. Domain: both of the same model.
 Placement placement(const Parameter& whole, const Parameter& own, const TensorRank& rank);
-/// What a tensor rank holds of its part of the model, in this order: tensor_model's inventory, without routed
-/// experts where they are laid out apart (spec/parallel/expert_ranks.hpp).
-Inventory tensor_inventory(const ModelSpec& model, std::int64_t ranks);
-/// Of every parameter of it. Errors: as check_tensor_ranks without tokens; placement_c1 (a rank outside of
-/// the group).
-std::vector<Placement> placements(const ModelSpec& model, const TensorRank& rank);
-/// Of the parameters that a rank of an expert group holds, each of them whole: `own` is a selection of
-/// `whole` (spec/parallel/expert_ranks.hpp).
-std::vector<Placement> placements(const Inventory& whole, const Inventory& own);
-
-/// Entries of gradients that rank `shard_rank` of `partition`, which is of the tensor rank's model, owns and
-/// other tensor ranks hold too, by block: those that every tensor rank holds, and those that some hold.
-struct SharedEntries {
-  std::vector<std::int64_t> of_all, of_some;
-};
-SharedEntries shared_entries(const std::vector<Placement>& placements, const Partition& partition,
-                             std::int64_t shard_rank, std::int64_t tensor_ranks);
 
 /// Neighbouring tensor ranks that hold the same key and value heads.
 std::int64_t kv_holders(const ModelSpec& model, std::int64_t ranks);

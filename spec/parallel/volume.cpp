@@ -11,7 +11,6 @@ namespace assay::spec {
 
 namespace {
 constexpr std::int64_t norms = 1, code_bytes = 1, count_bytes = 4, fp32_bytes = 4, fp64_bytes = 8;
-constexpr std::int64_t losses_of_tokens = 2;  // cross-entropy and z-loss
 }  // namespace
 
 Volume operator+(const Volume& a, const Volume& b) {
@@ -52,46 +51,57 @@ std::int64_t shared_loads(const Inventory& inventory) {
   return loads;
 }
 
-StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic) {
-  // volume_c2
-  require(partition.ranks == layout.shard_ranks, "volume_c2", [&] {
-    return "partition over " + std::to_string(partition.ranks) + " ranks, layout over " +
-           std::to_string(layout.shard_ranks);
-  });
-  const auto gathers =
-      block_gathers(partition.inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
+namespace {
+/// Of a set: between the ranks of a shard group, and between replicas.
+StepVolume set_volume(const ParameterSet& set, const StepTraffic& traffic) {
   using enum Collective;
+  const Inventory& inventory = set.partition.inventory;
+  const auto gathers = block_gathers(inventory.blocks, traffic.accumulation, traffic.tied_embeddings);
   StepVolume volume;
-  if (layout.ranks > 1)
-    volume.world[all_reduce] = Count(reduced_losses(partition.inventory) + traffic.sources) * fp64_bytes;
-  if (layout.ranks > 1 && traffic.balance_of_batch)
-    volume.world[all_reduce] += traffic.accumulation * Count(shared_loads(partition.inventory)) * fp64_bytes;
-  const Count gradients = Count(partition.inventory.flat_size) * traffic.gradient_bytes;
-  if (layout.replicas() > 1) volume.replica[all_reduce] = gradients.divided_exactly_by(layout.shard_ranks);
-  if (!layout.shards_state()) return volume;
+  const Count gradients = Count(inventory.flat_size) * traffic.gradient_bytes;
+  if (set.replicas.size > 1) volume.replica[all_reduce] = gradients.divided_exactly_by(set.state.size);
+  if (!set.layout.shards_state()) return volume;
   volume.shard[all_reduce] = Count(norms) * fp64_bytes;
   const bool gains_apart = traffic.weight_bytes < fp32_bytes;
-  if (gains_apart) volume.shard[all_reduce] += Count(norm_gains(partition.inventory).flat_size) * fp32_bytes;
-  volume.shard[reduce_scatter] = layout.shards_weights() ? traffic.accumulation * gradients : gradients;
-  if (!layout.shards_weights()) {
-    volume.shard[all_gather] = Count(partition.inventory.flat_size) * traffic.weight_bytes;
+  if (gains_apart) volume.shard[all_reduce] += Count(norm_gains(inventory).flat_size) * fp32_bytes;
+  volume.shard[reduce_scatter] = set.layout.shards_weights() ? traffic.accumulation * gradients : gradients;
+  if (!set.layout.shards_weights()) {
+    volume.shard[all_gather] = Count(inventory.flat_size) * traffic.weight_bytes;
     return volume;
   }
-  const GatheredCodes codes = gathered_codes(partition.inventory, traffic.linear, gains_apart);
+  const GatheredCodes codes = gathered_codes(inventory, traffic.linear, gains_apart);
   volume.shard[all_reduce] +=
       Count(codes.linears) * fp32_bytes + Count(codes.vectors.flat_size) * traffic.weight_bytes;
-  for (std::int64_t b = 0; b < partition.inventory.blocks; ++b)
-    volume.shard[all_gather] += Count(gathers[static_cast<std::size_t>(b)]) * partition.block_size(b) *
+  for (std::int64_t b = 0; b < inventory.blocks; ++b)
+    volume.shard[all_gather] += Count(gathers[static_cast<std::size_t>(b)]) * set.partition.block_size(b) *
                                 (codes.of(b) ? code_bytes : traffic.weight_bytes);
   return volume;
 }
+}  // namespace
 
-Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
-                     std::int64_t shard_rank, const TensorTraffic& traffic) {
+StepVolume step_volume(const Share& share, const StepTraffic& traffic) {
+  using enum Collective;
+  const ParameterSet& dense = share.sets.front();
+  StepVolume volume = set_volume(dense, traffic);
+  for (std::size_t set = 1; set < share.sets.size(); ++set) {
+    const StepVolume experts = set_volume(share.sets[set], traffic);
+    volume.experts = volume.experts + experts.shard + experts.replica;
+  }
+  if (share.groups.tokens.size == 1) return volume;
+  volume.world[all_reduce] = Count(reduced_losses(dense.partition.inventory) + traffic.sources) * fp64_bytes;
+  if (traffic.balance_of_batch)
+    volume.world[all_reduce] +=
+        traffic.accumulation * Count(shared_loads(dense.partition.inventory)) * fp64_bytes;
+  return volume;
+}
+
+Volume tensor_volume(const Share& share, const TensorTraffic& traffic) {
   using enum Collective;
   Volume volume;
-  if (rank.ranks == 1) return volume;
+  const std::int64_t t = share.groups.tensor.size, holders = share.groups.holders.size;
+  if (t == 1) return volume;
   // An attention and an MLP a layer; experts read and write a rank's own rows.
+  const ModelSpec& model = share.model;
   const std::int64_t L = model.layers, mlps = L - model.sparse_layers(),
                      again = traffic.recompute == Recompute::block ? 1 : 0;
   const Count stream = Count(traffic.accumulation) * traffic.tokens * model.width * traffic.activation_bytes;
@@ -99,40 +109,25 @@ Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Parti
   volume[reduce_scatter] = ((2 + again) * L + 2 * mlps + 2) * stream;
   volume[all_reduce] = 3 * Count(traffic.accumulation) * traffic.tokens * traffic.statistic_bytes;
   // What routers count of a rank's own rows.
-  const Inventory own = tensor_inventory(model, rank.ranks);
-  volume[all_reduce] += Count(reduced_losses(own) - losses_of_tokens) * fp64_bytes;
+  const ParameterSet& dense = share.sets.front();
+  volume[all_reduce] += Count(reduced_losses(dense.partition.inventory) - losses_of_tokens) * fp64_bytes;
   if (traffic.balance_of_batch)
-    volume[all_reduce] += traffic.accumulation * Count(shared_loads(own)) * fp64_bytes;
+    volume[all_reduce] += traffic.accumulation * Count(shared_loads(dense.partition.inventory)) * fp64_bytes;
   // Behind the last backward, summed in the order of the ranks from what all of them gave: each block's
   // shared gradients with an entry that pads them, and the sum of squares.
-  const SharedEntries shared = shared_entries(placements(model, rank), partition, shard_rank, rank.ranks);
-  const std::int64_t holders = kv_holders(model, rank.ranks);
-  volume[all_gather] += Count(norms) * rank.ranks * fp64_bytes;
+  const SharedEntries shared = shared_entries(dense, dense.state.number, t);
+  volume[all_gather] += Count(norms) * t * fp64_bytes;
   for (std::size_t block = 0; block < shared.of_all.size(); ++block) {
-    volume[all_gather] += Count(shared.of_all[block] + 1) * rank.ranks * traffic.gradient_bytes;
-    if (holders > 1 && holders < rank.ranks)
+    volume[all_gather] += Count(shared.of_all[block] + 1) * t * traffic.gradient_bytes;
+    if (holders > 1 && holders < t)
       volume[all_gather] += Count(shared.of_some[block] + 1) * holders * traffic.gradient_bytes;
   }
   return volume;
 }
 
-Volume expert_data_volume(const Layout& expert_layout, const Partition& partition,
-                          const StepTraffic& traffic) {
-  const StepVolume step = step_volume(expert_layout, partition, traffic);
-  return step.shard + step.replica;  // losses are everyone's
-}
-
-namespace {
-std::int64_t sparse_layers(const ModelSpec& model) {
-  std::int64_t layers = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) layers += model.sparse(layer);
-  return layers;
-}
-}  // namespace
-
 Count most_visits(const ModelSpec& model, std::int64_t ranks, std::int64_t tokens,
                   std::int64_t accumulation) {
-  return Count(accumulation) * sparse_layers(model) * tokens * std::min(model.experts->active, ranks);
+  return Count(accumulation) * model.sparse_layers() * tokens * std::min(model.experts->active, ranks);
 }
 
 Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTraffic& traffic) {
@@ -146,7 +141,7 @@ Volume expert_volume(const ModelSpec& model, std::int64_t ranks, const ExpertTra
   volume[all_to_all] =
       (4 + (none ? 0 : 1) + (block ? 1 : 0)) * rows +
       choices * (routings * (count_bytes + traffic.statistic_bytes) + traffic.statistic_bytes) +
-      routings * Count(traffic.accumulation) * sparse_layers(model) * ranks * 2 * count_bytes;
+      routings * Count(traffic.accumulation) * model.sparse_layers() * ranks * 2 * count_bytes;
   volume[all_gather] = Count(norms) * ranks * fp64_bytes;
   // The amax of what each grouped GEMM casts: rows, and the weight there or, of both weights, once a step.
   const bool once = traffic.linear.weights == QuantiseWeights::step;

@@ -9,9 +9,7 @@
 #include "spec/memory/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/collective.hpp"
-#include "spec/parallel/data_layout.hpp"
-#include "spec/parallel/partition.hpp"
-#include "spec/parallel/placement.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 
 namespace assay::spec {
 
@@ -29,9 +27,9 @@ Volume operator+(const Volume& a, const Volume& b);
 struct StepVolume {
   Volume shard;         ///< ranks that hold one copy of the state between them
   Volume replica;       ///< ranks that hold the same shard
-  Volume world;         ///< all data ranks: the loss
+  Volume world;         ///< ranks that hold different tokens: the loss
   Volume tensor;        ///< the tensor ranks of a data rank (tensor_volume)
-  Volume experts;       ///< ranks that hold the same experts (expert_data_volume)
+  Volume experts;       ///< ranks that hold the same experts, where these are a set of their own
   Volume expert_group;  ///< neighbouring ranks that hold all experts between them (expert_volume)
   bool operator==(const StepVolume&) const = default;
 };
@@ -57,12 +55,13 @@ std::vector<std::int64_t> block_gathers(std::int64_t blocks, std::int64_t accumu
 /// Numbers in fp64 that all data ranks sum once a step: cross-entropy and z-loss, and for each router its two
 /// losses, its entropy, what was dropped and the load of each expert.
 std::int64_t reduced_losses(const Inventory& inventory);
+inline constexpr std::int64_t losses_of_tokens = 2;  ///< of them, cross-entropy and z-loss
 /// Loads of experts in fp64 that they sum in each micro-batch where the balance loss is of the batch so far.
 std::int64_t shared_loads(const Inventory& inventory);
 
-/// Of one step. `partition` is over layout.shard_ranks. Errors: SpecError volume_c1, volume_c2 (a partition
-/// over another number of ranks).
-StepVolume step_volume(const Layout& layout, const Partition& partition, const StepTraffic& traffic);
+/// Of one step, between the ranks of each set and those that hold different tokens. Errors: SpecError
+/// volume_c1.
+StepVolume step_volume(const Share& share, const StepTraffic& traffic);
 
 /// What determines the volume of tensor parallelism. Bytes per element: of an activation, of a statistic of
 /// the loss, of a gradient that the optimizer reads.
@@ -74,15 +73,8 @@ struct TensorTraffic {
   bool balance_of_batch = false;  ///< as StepTraffic's
 };
 
-/// Of one step, over the tensor ranks, those that share key and value heads included, of tensor rank `rank`
-/// and shard `shard_rank` of `partition`, which is of the rank's model. Nothing with one tensor rank.
-Volume tensor_volume(const ModelSpec& model, const TensorRank& rank, const Partition& partition,
-                     std::int64_t shard_rank, const TensorTraffic& traffic);
-
-/// Of one step, over the ranks that hold the same experts, for what sums and gathers those: `partition`
-/// is of expert_inventory over the shard ranks of expert_layout. Errors: as step_volume.
-Volume expert_data_volume(const Layout& expert_layout, const Partition& partition,
-                          const StepTraffic& traffic);
+/// Of one step, over the tensor ranks, those that share key and value heads included. Nothing with one.
+Volume tensor_volume(const Share& share, const TensorTraffic& traffic);
 
 /// What determines the volume of expert parallelism. Bytes per element: of an activation, and of the weight
 /// of a choice.

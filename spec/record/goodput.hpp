@@ -10,7 +10,7 @@
 namespace assay::spec::record {
 
 /// Puts it together from the events of a record in their order, of which the first is a run_start. Of a start
-/// whose end says its goodput the parts are those, with the time of its steps told apart: steps that the run
+/// whose end says its goodput the parts are those, with the time of its steps split: steps that the run
 /// rests on, steps behind the checkpoint that a later start resumed from, steps that were skipped. Of a start
 /// without an end its steps alone are known.
 class GoodputOfStarts {

@@ -65,7 +65,7 @@ ResidualStream<Ops> attention_forward(Ops& ops, ResidualStream<Ops>& x, const De
   saved.rstd = norm.rstd;
   typename Ops::Tensor qkv = latent ? latent_forward(ops, std::move(norm.y), weights, keep, saved)
                                     : grouped_forward(ops, std::move(norm.y), weights, keep, saved);
-  saved.attention = ops.attention(site::attention, qkv);
+  saved.attention = ops.attention(site::attention, ops.heads(qkv));
   if (!latent || recompute < Recompute::mla_up) saved.qkv = qkv;
   qkv = typename Ops::Tensor{};
   const typename Ops::Operand attended =
@@ -137,198 +137,166 @@ void forward_again(Ops& ops, const DecoderWeights<Ops>& weights, BlockActivation
 template <OpSet Ops>
 using Gathering = decltype(std::declval<Ops&>().begin_all_gather(std::declval<const Site&>(),
                                                                  std::declval<typename Ops::Operand>()));
-
-/// Begins to gather the gradient dx of what the GEMM of `site` added to the residual.
+/// Gradients of rows of the residual stream of all tensor ranks.
 template <OpSet Ops>
-Gathering<Ops> begin_upstream(Ops& ops, const Site& site, const typename Ops::Tensor& dx,
-                              const typename Ops::Weight& weight) {
-  return ops.begin_all_gather(site, ops.gradient_operand(site, dx, weight));
+using GradientGathering = decltype(std::declval<Ops&>().begin_all_gather(
+    std::declval<const Site&>(), std::declval<typename Ops::Tensor>()));
+
+/// The gradient of a block's output on its way to where the MLP's backward reads it: to all tensor ranks, or
+/// to the ranks of the experts.
+template <OpSet Ops>
+struct Upstream {
+  GradientGathering<Ops> rows;
+  Dispatching<Ops> tokens;
+};
+
+/// Begins to send dx, the gradient of the output of `block`. Where its experts are chosen again, they are not
+/// known yet, and experts_backward sends it.
+template <OpSet Ops>
+Upstream<Ops> begin_upstream(Ops& ops, std::int64_t block, const typename Ops::Tensor& dx,
+                             const BlockActivations<Ops>& saved) {
+  if (!ops.model().sparse(block - 1)) return {ops.begin_all_gather(site::down, dx), {}};
+  if (!saved.routing.defined()) return {};
+  return {{}, begin_tokens(ops, dx, saved.routing)};
 }
 
-/// Begins to gather the rows that the GEMM of `site` read in forward: its weight's gradient asks for them.
-/// They are the norm's value, kept or computed again.
+/// The gathered gradient as GEMMs with `weight` read it.
+template <OpSet Ops>
+typename Ops::Operand gathered(Ops& ops, const Site& site, GradientGathering<Ops> gathering,
+                               const typename Ops::Weight& weight) {
+  const typename Ops::Tensor rows = ops.wait(std::move(gathering));
+  return ops.gradient_operand(site, rows, weight);
+}
+
+/// The rows that the GEMM of `site` read in forward, which its weight's gradient reads: the norm's value,
+/// `kept` or not. Those of several tensor ranks begin to be gathered, made again before where they were not
+/// kept; with one rank the norm's backward makes them again (norm_backward).
 template <OpSet Ops>
 Gathering<Ops> begin_forward_rows(Ops& ops, const Site& norm, const Site& site, typename Ops::Operand kept,
                                   const typename Ops::Tensor& x, const typename Ops::Vector& gain,
                                   const typename Ops::Weight& weight) {
-  if (!kept.defined()) {
+  if (ops.tensor_ranks() > 1 && !kept.defined()) {
     const auto again = ops.recompute();
     kept = ops.rms_norm(norm, x, gain, weight, ReadBy::weight_gradient).y;
   }
   return ops.begin_all_gather(site, std::move(kept));
 }
 
-/// dx holds the gradient of the block's output and, on return, that of x_mid: the residual's plus the
-/// branch's. With several tensor ranks `upstream` is dx on its way to all of them, and the gradient of x_mid,
-/// on its way likewise, is returned. Nothing waits for a weight's gradient, so there each is computed while a
-/// collective runs: the GEMM hides it.
+/// dx plus the gradient of the norm's input x. `rows`: what begin_forward_rows began; with one rank the
+/// norm's value behind it, kept or made again.
 template <OpSet Ops>
-Gathering<Ops> mlp_backward(Ops& ops, typename Ops::Tensor& dx, Gathering<Ops> upstream,
-                            const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                            BlockActivations<Ops>& saved) {
-  const bool overlaps = ops.tensor_ranks() > 1;
-  typename Ops::Operand normed = std::exchange(saved.normed_mid, {});
-  Gathering<Ops> forward_rows, x_mid_gradient;
-  if (overlaps)
-    forward_rows = begin_forward_rows(ops, site::norm_mlp, site::gate_up, std::exchange(normed, {}),
-                                      saved.x_mid, weights.norm_mlp, weights.gate_up);
-  else
-    upstream = begin_upstream(ops, site::down, dx, weights.down);
-  typename Ops::Operand dy = ops.wait(std::move(upstream));
+typename Ops::Tensor norm_backward(Ops& ops, const Site& site, typename Ops::Tensor dy,
+                                   const typename Ops::Tensor& x, const typename Ops::Vector& gain,
+                                   const typename Ops::Tensor& rstd, typename Ops::Tensor dx,
+                                   const typename Ops::VectorGradient& dgain,
+                                   const typename Ops::Weight& weight, Gathering<Ops>& rows) {
+  const bool one = ops.tensor_ranks() == 1;
+  typename Ops::Operand kept;
+  if (one) kept = std::exchange(rows.value, {});
+  NormGradient<Ops> norm =
+      ops.rms_norm_backward(site, std::move(dy), x, gain, rstd, std::move(dx), dgain, weight, std::move(kept),
+                            one ? ForwardValue::read : ForwardValue::unread);
+  if (one) rows.value = std::move(norm.value);
+  return std::move(norm.dx);
+}
+
+/// The gradient of x_mid: that of the block's output, dx, plus the branch's.
+template <OpSet Ops>
+typename Ops::Tensor mlp_backward(Ops& ops, typename Ops::Tensor dx, GradientGathering<Ops> upstream,
+                                  const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
+                                  BlockActivations<Ops>& saved) {
+  Gathering<Ops> rows =
+      begin_forward_rows(ops, site::norm_mlp, site::gate_up, std::exchange(saved.normed_mid, {}), saved.x_mid,
+                         weights.norm_mlp, weights.gate_up);
+  typename Ops::Operand dy = gathered(ops, site::down, std::move(upstream), weights.down);
   typename Ops::Tensor d_gated = ops.linear_input_gradient(site::down, dy, weights.down);
   GateGradient<Ops> gate = ops.gate_backward(site::gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
                                              std::exchange(saved.gated, {}), weights.gate_up, weights.down);
-  const auto down_gradient = [&] {
-    ops.linear_weight_gradient(site::down, dy, gate.gated, gradients.down);
-    gate.gated = {};
-    dy = {};
-  };
-  if (!overlaps) down_gradient();
-  auto scattering = ops.begin_reduce_scatter(
-      site::gate_up, ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up));
-  if (overlaps) down_gradient();
-  normed = ops.rms_norm_backward(site::norm_mlp, ops.wait(std::move(scattering)), saved.x_mid,
-                                 weights.norm_mlp, saved.rstd_mid, dx, gradients.norm_mlp, weights.gate_up,
-                                 std::move(normed), overlaps ? ForwardValue::unread : ForwardValue::read);
+  defer_weight_gradient(ops, site::down, std::move(dy), std::move(gate.gated), gradients.down);
+  typename Ops::Tensor d_normed =
+      own_rows(ops, site::gate_up, ops.linear_input_gradient(site::gate_up, gate.d_gate_up, weights.gate_up));
+  dx = norm_backward(ops, site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid,
+                     std::move(dx), gradients.norm_mlp, weights.gate_up, rows);
   saved.x_mid = typename Ops::Tensor{};
-  if (overlaps) {
-    x_mid_gradient = begin_upstream(ops, site::attention_output, dx, weights.output);
-    normed = ops.wait(std::move(forward_rows));
-  }
-  ops.linear_weight_gradient(site::gate_up, gate.d_gate_up, normed, gradients.gate_up);
-  return x_mid_gradient;
+  defer_weight_gradient(ops, site::gate_up, std::move(gate.d_gate_up), std::move(rows), gradients.gate_up);
+  return dx;
 }
 
-/// Operands of the gradient of the attention output's weight.
+/// The gradient of qkv before rope; with qk_norm and of latent attention, behind it.
 template <OpSet Ops>
-struct OutputOperands {
-  typename Ops::Operand upstream, attended;
-};
-template <OpSet Ops>
-void output_weight_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, OutputOperands<Ops>& of) {
-  ops.linear_weight_gradient(site::attention_output, of.upstream, of.attended, gradients.output);
-  of = {};
-}
-
-/// The gradient of qkv before rope; with qk_norm and of latent attention, behind it. With several tensor
-/// ranks the gradient of the output's weight is left to the caller, who hides a collective behind it.
-template <OpSet Ops>
-typename Ops::Tensor attention_gradient(Ops& ops, const typename Ops::Tensor& dx, Gathering<Ops> upstream,
+typename Ops::Tensor attention_gradient(Ops& ops, GradientGathering<Ops> upstream,
                                         const DecoderWeights<Ops>& weights,
-                                        const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved,
-                                        OutputOperands<Ops>& output) {
-  const bool overlaps = ops.tensor_ranks() > 1;
+                                        const DecoderGradients<Ops>& gradients,
+                                        BlockActivations<Ops>& saved) {
   if (!saved.attention.defined()) {
     if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
     const auto again = ops.recompute();
-    saved.attention = ops.attention(site::attention, saved.qkv);
+    saved.attention = ops.attention(site::attention, ops.heads(saved.qkv));
   }
-  if (!overlaps) upstream = begin_upstream(ops, site::attention_output, dx, weights.output);
-  output.upstream = ops.wait(std::move(upstream));
-  output.attended = std::exchange(saved.attended, {});
-  if (!output.attended.defined())
-    output.attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
-                                            ReadBy::weight_gradient);
-  typename Ops::Tensor dy;
-  if (overlaps) {
-    dy = ops.linear_input_gradient(site::attention_output, output.upstream, weights.output);
-  } else {
-    const typename Ops::Operand read = output.upstream;
-    output_weight_gradient(ops, gradients, output);
-    dy = ops.linear_input_gradient(site::attention_output, read, weights.output);
-  }
+  typename Ops::Operand dy = gathered(ops, site::attention_output, std::move(upstream), weights.output);
+  typename Ops::Operand attended = std::exchange(saved.attended, {});
+  if (!attended.defined())
+    attended = ops.attention_operand(site::attention_output, saved.attention, weights.output,
+                                     ReadBy::weight_gradient);
+  defer_weight_gradient(ops, site::attention_output, dy, std::move(attended), gradients.output);
+  typename Ops::Tensor d_attended = ops.linear_input_gradient(site::attention_output, dy, weights.output);
+  dy = {};
   if (!saved.qkv.defined()) saved.qkv = latent_up_again(ops, weights, saved);
-  typename Ops::Tensor qkv = std::exchange(saved.qkv, {});
-  typename Ops::Attention attention = std::exchange(saved.attention, {});
-  if (ops.model().qk_norm || weights.key_value_down.defined())
-    return ops.attention_backward(site::attention, std::move(dy), std::move(qkv), std::move(attention));
-  return ops.attention_backward_through_rope(site::attention, std::move(dy), std::move(qkv),
-                                             std::move(attention));
+  typename Ops::Heads heads = ops.heads(std::exchange(saved.qkv, {}));
+  typename Ops::HeadGradients gradient = ops.attention_backward(
+      site::attention, std::move(d_attended), std::move(heads), std::exchange(saved.attention, {}));
+  if (ops.model().qk_norm || weights.key_value_down.defined()) return ops.together(std::move(gradient));
+  return ops.rope_backward(site::rope, std::move(gradient));
 }
 
-/// Whether the gradient of a block's input is sent to the experts of the block `below` as soon as it is
-/// there: where several ranks hold them, and what they chose is kept.
+/// The gradient of the block's input: that of x_mid, dx, plus the branch's.
 template <OpSet Ops>
-bool leaves_early(Ops& ops, const BlockActivations<Ops>* below) {
-  return below && ops.expert_ranks() > 1 && below->routing.defined();
-}
-
-/// dx holds the gradient of x_mid and, on return, that of the block's input. `upstream` as for mlp_backward;
-/// `left` is what experts_backward left; `below_gathers`: the block below has a dense MLP, of which tensor
-/// ranks hold parts.
-/// Returned is the gradient of the block's input on its way to where the block `below`, null behind the first
-/// one, reads it: to all tensor ranks, or to the ranks of its experts.
-template <OpSet Ops>
-Gathering<Ops> attention_backward(Ops& ops, const BlockActivations<Ops>* below, bool below_gathers,
-                                  typename Ops::Tensor& dx, Gathering<Ops> upstream, FirstGradient<Ops> left,
-                                  const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                                  BlockActivations<Ops>& saved) {
-  const bool overlaps = ops.tensor_ranks() > 1;
-  Gathering<Ops> forward_rows, input_gradient;
-  if (overlaps)
-    forward_rows = begin_forward_rows(ops, site::norm_attention, site::qkv, std::exchange(saved.normed, {}),
-                                      saved.x, weights.norm_attention, weights.qkv);
-  OutputOperands<Ops> output;
-  typename Ops::Tensor d_qkv =
-      attention_gradient(ops, dx, std::move(upstream), weights, gradients, saved, output);
+typename Ops::Tensor attention_backward(Ops& ops, typename Ops::Tensor dx, const DecoderWeights<Ops>& weights,
+                                        const DecoderGradients<Ops>& gradients,
+                                        BlockActivations<Ops>& saved) {
+  GradientGathering<Ops> upstream = ops.begin_all_gather(site::attention_output, dx);
   if (weights.key_value_down.defined()) {
-    latent_backward(ops, dx, std::move(d_qkv), weights, gradients, saved);
-    if (leaves_early(ops, below)) input_gradient = begin_upstream(ops, dx, weights, below->routing);
-    experts_first_gradient(ops, gradients, std::move(left));
-    return input_gradient;
+    typename Ops::Tensor d_qkv = attention_gradient(ops, std::move(upstream), weights, gradients, saved);
+    return latent_backward(ops, std::move(dx), std::move(d_qkv), weights, gradients, saved);
   }
+  Gathering<Ops> rows =
+      begin_forward_rows(ops, site::norm_attention, site::qkv, std::exchange(saved.normed, {}), saved.x,
+                         weights.norm_attention, weights.qkv);
+  typename Ops::Tensor d_qkv = attention_gradient(ops, std::move(upstream), weights, gradients, saved);
   if (ops.model().qk_norm) {
     ops.qk_norm_rope_backward(site::qk_norm_rope, d_qkv, saved.qkv_raw, weights.q_norm, weights.k_norm,
                               saved.qk_rstd, gradients.q_norm, gradients.k_norm);
     saved.qkv_raw = typename Ops::Tensor{};
   }
   if (ops.model().qkv_bias) ops.bias_gradient(site::qkv_bias, d_qkv, gradients.qkv_bias);
-  const typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
+  typename Ops::Operand dqkv = ops.gradient_operand(site::qkv, d_qkv, weights.qkv);
   d_qkv = typename Ops::Tensor{};
-  auto scattering =
-      ops.begin_reduce_scatter(site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
-  if (overlaps) output_weight_gradient(ops, gradients, output);
-  typename Ops::Operand normed = ops.rms_norm_backward(
-      site::norm_attention, ops.wait(std::move(scattering)), saved.x, weights.norm_attention, saved.rstd, dx,
-      gradients.norm_attention, weights.qkv, std::exchange(saved.normed, {}),
-      overlaps ? ForwardValue::unread : ForwardValue::read);
-  if (below_gathers)
-    input_gradient = begin_upstream(ops, site::down, dx, weights.down);
-  else if (leaves_early(ops, below))
-    input_gradient = begin_upstream(ops, dx, weights, below->routing);
-  if (overlaps) normed = ops.wait(std::move(forward_rows));
-  ops.linear_weight_gradient(site::qkv, dqkv, normed, gradients.qkv);
-  experts_first_gradient(ops, gradients, std::move(left));
-  return input_gradient;
+  typename Ops::Tensor d_normed =
+      own_rows(ops, site::qkv, ops.linear_input_gradient(site::qkv, dqkv, weights.qkv));
+  dx = norm_backward(ops, site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention,
+                     saved.rstd, std::move(dx), gradients.norm_attention, weights.qkv, rows);
+  defer_weight_gradient(ops, site::qkv, std::move(dqkv), std::move(rows), gradients.qkv);
+  return dx;
 }
 
-/// Turns dx, the gradient of the block's output, into the gradient of its input, in place, and adds the
-/// gradients of the block's parameters to `gradients`. What is undefined in `saved` is computed again.
-/// Consumes `saved`. `block` from 1, for the names of moments. `upstream` is what the block above returned:
-/// dx on its way to all tensor ranks, or to the ranks of experts.
+/// From dx, the gradient of the block's output, which `upstream` brings where it is read, to that of its
+/// input. Adds the gradients of the block's parameters to `gradients`, those of matrices when they are run
+/// (spec/step/deferred.hpp). What is undefined in `saved` is computed again. Consumes `saved`. `block` from
+/// 1, for the names of moments.
 template <OpSet Ops>
-Gathering<Ops> decoder_backward(Ops& ops, std::int64_t block, const BlockActivations<Ops>* below,
-                                typename Ops::Tensor& dx, Gathering<Ops> upstream,
-                                const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                                BlockActivations<Ops> saved) {
+typename Ops::Tensor decoder_backward(Ops& ops, std::int64_t block, typename Ops::Tensor dx,
+                                      Upstream<Ops> upstream, const DecoderWeights<Ops>& weights,
+                                      const DecoderGradients<Ops>& gradients, BlockActivations<Ops> saved) {
   if (!saved.gate_up.defined()) {
     ops.moment("backward of block", block, ", its forward again");
     forward_again(ops, weights, saved);
   }
   ops.moment("backward of block", block, ", MLP");
-  Gathering<Ops> x_mid_gradient;
-  FirstGradient<Ops> left;
-  const bool several = ops.tensor_ranks() > 1;
-  if (weights.router.defined()) {
-    left =
-        experts_backward(ops, dx, std::move(upstream), weights, gradients, saved, leaves_early(ops, below));
-    if (several) x_mid_gradient = begin_upstream(ops, site::attention_output, dx, weights.output);
-  } else {
-    x_mid_gradient = mlp_backward(ops, dx, std::move(upstream), weights, gradients, saved);
-  }
+  dx = weights.router.defined()
+           ? experts_backward(ops, std::move(dx), std::move(upstream.tokens), weights, gradients, saved)
+           : mlp_backward(ops, std::move(dx), std::move(upstream.rows), weights, gradients, saved);
   ops.moment("backward of block", block, ", attention");
-  return attention_backward(ops, below, several && below && !ops.model().sparse(block - 2), dx,
-                            std::move(x_mid_gradient), std::move(left), weights, gradients, saved);
+  return attention_backward(ops, std::move(dx), weights, gradients, saved);
 }
 
 }  // namespace assay::spec::step

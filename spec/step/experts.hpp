@@ -4,9 +4,9 @@
 // applied in its gated activation, so that no pass of its own applies it (spec/ops/router.md).
 //
 // With several expert ranks a token travels once to each rank that holds one of its experts, and the sum of
-// their results comes back. In backward nothing waits for a weight's gradient, so there weights' gradients
-// are computed while tokens travel.
+// their results comes back.
 #include "spec/step/activations.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/op_set.hpp"
 
 namespace assay::spec::step {
@@ -91,55 +91,34 @@ SharedGradient<Ops> shared_experts_backward(Ops& ops, const typename Ops::Tensor
   GateGradient<Ops> gate =
       ops.gate_backward(site::shared_gate, std::move(d_gated), std::exchange(saved.shared_gate_up, {}),
                         std::exchange(saved.shared_gated, {}), weights.shared_gate_up, weights.shared_down);
-  ops.linear_weight_gradient(site::shared_down, dy, gate.gated, gradients.shared_down);
-  gate.gated = {};
-  dy = {};
+  defer_weight_gradient(ops, site::shared_down, std::move(dy), std::move(gate.gated), gradients.shared_down);
   typename Ops::Tensor d_normed =
       ops.linear_input_gradient(site::shared_gate_up, gate.d_gate_up, weights.shared_gate_up);
   return {std::move(gate.d_gate_up), std::move(d_normed)};
 }
 
-/// Begins to send dx, the gradient of a block's output, to the ranks of its experts. Of `weights` the type
-/// that GEMMs read is taken alone, which is that of the experts of all blocks.
+/// Begins to send dx, the gradient of a block's output, to the ranks of its experts, in the compute type:
+/// what experts multiply in FP8 they cast themselves.
 template <OpSet Ops>
-Dispatching<Ops> begin_upstream(Ops& ops, const typename Ops::Tensor& dx, const DecoderWeights<Ops>& weights,
-                                const typename Ops::Routing& routing) {
-  return ops.begin_dispatch(site::dispatch,
-                            ops.gradient_operand(site::experts_down, dx, weights.experts_down), routing,
-                            Pass::backward);
+Dispatching<Ops> begin_tokens(Ops& ops, const typename Ops::Tensor& dx,
+                              const typename Ops::Routing& routing) {
+  const typename Ops::Weight unquantised{};
+  return ops.begin_dispatch(site::dispatch, ops.gradient_operand(site::experts_down, dx, unquantised),
+                            routing, Pass::backward);
 }
 
-/// What the gradient of the experts' first weights is made of, where it is left for the time in which the
-/// gradient of the block's input travels to the experts of the block below.
+/// The gradient of x_mid: that of the block's output, dx, plus the branch's. `upstream`: dx on its way, where
+/// it has begun to be sent.
 template <OpSet Ops>
-struct FirstGradient {
-  typename Ops::Routing routing;
-  typename Ops::Operand d_gate_up, arrived;
-  Dispatching<Ops> arriving;  ///< where `arrived` was not kept
-};
-template <OpSet Ops>
-void experts_first_gradient(Ops& ops, const DecoderGradients<Ops>& gradients, FirstGradient<Ops> of) {
-  if (!of.d_gate_up.defined()) return;
-  if (!of.arrived.defined()) of.arrived = ops.wait(std::move(of.arriving));
-  const typename Ops::Operand rows = ops.permute(site::permute, of.arrived, of.routing, Pass::backward);
-  of.arrived = {};
-  ops.grouped_weight_gradient(site::experts_gate_up, of.d_gate_up, rows, gradients.experts_gate_up,
-                              of.routing);
-}
-
-/// dx holds the gradient of the block's output and, on return, that of x_mid. `upstream`: dx on its way,
-/// where the block above has begun to send it. `leaves`: whether the gradient of the block's input is sent to
-/// other expert ranks at once.
-template <OpSet Ops>
-FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatching<Ops> upstream,
-                                    const DecoderWeights<Ops>& weights,
-                                    const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved,
-                                    bool leaves) {
+typename Ops::Tensor experts_backward(Ops& ops, typename Ops::Tensor dx, Dispatching<Ops> upstream,
+                                      const DecoderWeights<Ops>& weights,
+                                      const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   const bool travels = ops.expert_ranks() > 1;
-  FirstGradient<Ops> first{std::exchange(saved.routing, {}), {}, std::exchange(saved.arrived, {}), {}};
-  const typename Ops::Routing& routing = first.routing;
-  if (!upstream.value.defined()) upstream = begin_upstream(ops, dx, weights, routing);
+  const typename Ops::Routing routing = std::exchange(saved.routing, {});
+  if (!upstream.value.defined()) upstream = begin_tokens(ops, dx, routing);
   typename Ops::Operand normed = std::exchange(saved.normed_mid, {});
+  Dispatching<Ops> arriving;  // what the experts' first GEMM read, kept or on its way once more
+  arriving.value = std::exchange(saved.arrived, {});
   SharedGradient<Ops> of_shared;
   const auto shared = [&] {
     if (weights.shared_gate_up.defined())
@@ -151,7 +130,7 @@ FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatch
       normed = ops.rms_norm(site::norm_mlp, saved.x_mid, weights.norm_mlp, weights.experts_gate_up,
                             ReadBy::weight_gradient)
                    .y;
-      first.arriving = ops.begin_dispatch(site::dispatch, normed, routing, Pass::backward);
+      arriving = ops.begin_dispatch(site::dispatch, normed, routing, Pass::backward);
     }
     shared();
   }
@@ -162,40 +141,42 @@ FirstGradient<Ops> experts_backward(Ops& ops, typename Ops::Tensor& dx, Dispatch
   WeightedGateGradient<Ops> gate = ops.weighted_gate_backward(
       site::experts_gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
       std::exchange(saved.gated, {}), routing, weights.experts_gate_up, weights.experts_down);
+  // The way back of a few weights hides little: the GEMM waits for that of rows.
   auto weights_return = ops.begin_return(site::return_weights, std::exchange(gate.d_weights, {}), routing);
-  const auto down_gradient = [&] {
-    ops.grouped_weight_gradient(site::experts_down, dy, gate.gated, gradients.experts_down, routing);
-    gate.gated = {};
-    dy = {};
-  };
-  if (!travels) down_gradient();
+  ops.defer([&ops, dy = std::exchange(dy, {}), gated = std::exchange(gate.gated, {}),
+             into = gradients.experts_down,
+             routing] { ops.grouped_weight_gradient(site::experts_down, dy, gated, into, routing); });
   typename Ops::Tensor d_rows =
       ops.grouped_input_gradient(site::experts_gate_up, gate.d_gate_up, weights.experts_gate_up, routing);
   typename Ops::Tensor d_weights = ops.wait(std::move(weights_return));
   d_weights = ops.returned_weights(site::return_weights, std::move(d_weights), routing);
   // What the norm's output is read by: router, shared experts, routed experts. Their gradients are summed.
-  const typename Ops::Operand d_logits =
+  typename Ops::Operand d_logits =
       ops.router_gradient(site::router, std::exchange(d_weights, {}), routing, weights.router);
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::router, d_logits, weights.router);
   if (!travels) shared();
   if (of_shared.d_gate_up.defined())
     ops.add(site::shared_gate_up, d_normed, std::exchange(of_shared.d_normed, {}));
-  typename Ops::Operand d_shared = std::exchange(of_shared.d_gate_up, {});
   d_normed = combined(ops, site::combine_gradient, d_normed, std::exchange(d_rows, {}), routing,
-                      Pass::backward, down_gradient);
-  normed = ops.rms_norm_backward(site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp,
-                                 saved.rstd_mid, dx, gradients.norm_mlp, weights.experts_gate_up,
-                                 std::move(normed), ForwardValue::read);
+                      Pass::backward, [] {});
+  NormGradient<Ops> norm = ops.rms_norm_backward(
+      site::norm_mlp, std::move(d_normed), saved.x_mid, weights.norm_mlp, saved.rstd_mid, std::move(dx),
+      gradients.norm_mlp, weights.experts_gate_up, std::move(normed), ForwardValue::read);
   saved.x_mid = typename Ops::Tensor{};
-  ops.linear_weight_gradient(site::router, d_logits, normed, gradients.router);
-  if (d_shared.defined())
-    ops.linear_weight_gradient(site::shared_gate_up, d_shared, normed, gradients.shared_gate_up);
-  d_shared = {};
-  first.d_gate_up = std::move(gate.d_gate_up);
-  if (leaves) return first;
-  if (!travels) first.arrived = std::move(normed);
-  experts_first_gradient(ops, gradients, std::move(first));
-  return {};
+  defer_weight_gradient(ops, site::router, std::move(d_logits), norm.value, gradients.router);
+  if (of_shared.d_gate_up.defined())
+    defer_weight_gradient(ops, site::shared_gate_up, std::move(of_shared.d_gate_up), norm.value,
+                          gradients.shared_gate_up);
+  if (!travels) arriving.value = std::move(norm.value);
+  norm.value = {};
+  ops.defer([&ops, d_gate_up = std::exchange(gate.d_gate_up, {}), arriving = std::move(arriving),
+             into = gradients.experts_gate_up, routing]() mutable {
+    typename Ops::Operand arrived = ops.wait(std::move(arriving));
+    const typename Ops::Operand rows = ops.permute(site::permute, arrived, routing, Pass::backward);
+    arrived = {};
+    ops.grouped_weight_gradient(site::experts_gate_up, d_gate_up, rows, into, routing);
+  });
+  return std::move(norm.dx);
 }
 
 }  // namespace assay::spec::step

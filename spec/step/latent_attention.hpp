@@ -2,6 +2,7 @@
 // Queries, keys and values by latent attention, written once: narrow projections of the block's normed rows,
 // their norms, and the projections up to all heads (spec/ops/latent_attention.md). With one tensor rank.
 #include "spec/step/activations.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/op_set.hpp"
 
 namespace assay::spec::step {
@@ -81,16 +82,16 @@ typename Ops::Operand latent_keys_backward(Ops& ops, typename Ops::Tensor d_key_
   d_key_value = typename Ops::Tensor{};
   typename Ops::Tensor d_normed =
       ops.linear_input_gradient(site::key_value_up, upstream, weights.key_value_up);
-  typename Ops::Tensor d_down = ops.zeros_like(site::key_value_norm, saved.key_value_down);
-  typename Ops::Operand normed = ops.rms_norm_backward(
+  typename Ops::Tensor zeros = ops.zeros_like(site::key_value_norm, saved.key_value_down);
+  NormGradient<Ops> norm = ops.rms_norm_backward(
       site::key_value_norm, std::move(d_normed), saved.key_value_down, weights.key_value_norm,
-      saved.key_value_rstd, d_down, gradients.key_value_norm, weights.key_value_up,
+      saved.key_value_rstd, std::move(zeros), gradients.key_value_norm, weights.key_value_up,
       std::exchange(saved.key_value_normed, {}), ForwardValue::read);
   saved.key_value_down = typename Ops::Tensor{};
-  ops.linear_weight_gradient(site::key_value_up, upstream, normed, gradients.key_value_up);
-  normed = {};
-  upstream = {};
-  d_down = ops.latent_join(site::latent_split, std::move(d_down), std::move(d_shared_key));
+  defer_weight_gradient(ops, site::key_value_up, std::move(upstream), std::move(norm.value),
+                        gradients.key_value_up);
+  const typename Ops::Tensor d_down =
+      ops.latent_join(site::latent_split, std::move(norm.dx), std::move(d_shared_key));
   return ops.gradient_operand(site::key_value_down, d_down, weights.key_value_down);
 }
 
@@ -102,29 +103,29 @@ typename Ops::Operand latent_queries_backward(Ops& ops, typename Ops::Tensor d_q
                                               const DecoderGradients<Ops>& gradients,
                                               BlockActivations<Ops>& saved) {
   if (!weights.query_down.defined()) return ops.gradient_operand(site::query, d_query, weights.query_up);
-  const typename Ops::Operand upstream = ops.gradient_operand(site::query_up, d_query, weights.query_up);
+  typename Ops::Operand upstream = ops.gradient_operand(site::query_up, d_query, weights.query_up);
   d_query = typename Ops::Tensor{};
   typename Ops::Tensor d_normed = ops.linear_input_gradient(site::query_up, upstream, weights.query_up);
-  typename Ops::Tensor d_down = ops.zeros_like(site::query_norm, saved.query_down);
-  const typename Ops::Operand normed = ops.rms_norm_backward(
-      site::query_norm, std::move(d_normed), saved.query_down, weights.query_norm, saved.query_rstd, d_down,
-      gradients.query_norm, weights.query_up, std::exchange(saved.query_normed, {}), ForwardValue::read);
+  typename Ops::Tensor zeros = ops.zeros_like(site::query_norm, saved.query_down);
+  NormGradient<Ops> norm =
+      ops.rms_norm_backward(site::query_norm, std::move(d_normed), saved.query_down, weights.query_norm,
+                            saved.query_rstd, std::move(zeros), gradients.query_norm, weights.query_up,
+                            std::exchange(saved.query_normed, {}), ForwardValue::read);
   saved.query_down = typename Ops::Tensor{};
-  ops.linear_weight_gradient(site::query_up, upstream, normed, gradients.query_up);
-  return ops.gradient_operand(site::query_down, d_down, weights.query_down);
+  defer_weight_gradient(ops, site::query_up, std::move(upstream), std::move(norm.value), gradients.query_up);
+  return ops.gradient_operand(site::query_down, norm.dx, weights.query_down);
 }
 
-/// From the gradient of q | k | v to that of x, which is added to dx; consumes what the branch kept.
+/// From the gradient of q | k | v to that of x, plus dx; consumes what the branch kept.
 template <OpSet Ops>
-void latent_backward(Ops& ops, typename Ops::Tensor& dx, typename Ops::Tensor d_qkv,
-                     const DecoderWeights<Ops>& weights, const DecoderGradients<Ops>& gradients,
-                     BlockActivations<Ops>& saved) {
+typename Ops::Tensor latent_backward(Ops& ops, typename Ops::Tensor dx, typename Ops::Tensor d_qkv,
+                                     const DecoderWeights<Ops>& weights,
+                                     const DecoderGradients<Ops>& gradients, BlockActivations<Ops>& saved) {
   LatentGradient<Ops> d = ops.latent_expand_backward(site::latent_expand, std::move(d_qkv));
   saved.shared_key = typename Ops::Tensor{};
-  const typename Ops::Operand d_key_value =
+  typename Ops::Operand d_key_value =
       latent_keys_backward(ops, std::move(d.key_value), std::move(d.shared_key), weights, gradients, saved);
-  const typename Ops::Operand d_query =
-      latent_queries_backward(ops, std::move(d.query), weights, gradients, saved);
+  typename Ops::Operand d_query = latent_queries_backward(ops, std::move(d.query), weights, gradients, saved);
   const bool compressed = weights.query_down.defined();
   const Site& of_query = compressed ? site::query_down : site::query;
   const auto& weight = compressed ? weights.query_down : weights.query_up;
@@ -134,11 +135,13 @@ void latent_backward(Ops& ops, typename Ops::Tensor& dx, typename Ops::Tensor d_
       ops.linear_input_gradient(site::key_value_down, d_key_value, weights.key_value_down);
   ops.add(site::key_value_down, d_normed, by_query);
   by_query = typename Ops::Tensor{};
-  const typename Ops::Operand normed = ops.rms_norm_backward(
-      site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, dx,
+  NormGradient<Ops> norm = ops.rms_norm_backward(
+      site::norm_attention, std::move(d_normed), saved.x, weights.norm_attention, saved.rstd, std::move(dx),
       gradients.norm_attention, weights.key_value_down, std::exchange(saved.normed, {}), ForwardValue::read);
-  ops.linear_weight_gradient(of_query, d_query, normed, gradient);
-  ops.linear_weight_gradient(site::key_value_down, d_key_value, normed, gradients.key_value_down);
+  defer_weight_gradient(ops, of_query, std::move(d_query), norm.value, gradient);
+  defer_weight_gradient(ops, site::key_value_down, std::move(d_key_value), std::move(norm.value),
+                        gradients.key_value_down);
+  return std::move(norm.dx);
 }
 
 }  // namespace assay::spec::step

@@ -51,20 +51,20 @@ void backward(Ops& ops, Activations<Ops> saved) {
   typename Ops::Tensor dx = ops.zeros_like(site::norm_final, saved.x_final);
   const auto final_weights = ops.acquire(end);
   const auto final_gradients = ops.gradients(end);
-  ops.rms_norm_backward(site::norm_final, std::exchange(saved.d_normed_final, {}),
-                        std::exchange(saved.x_final, {}), final_weights.norm, saved.rstd_final, dx,
-                        final_gradients.norm, final_weights.head, typename Ops::Operand{},
-                        ForwardValue::unread);
+  dx = ops.rms_norm_backward(site::norm_final, std::exchange(saved.d_normed_final, {}),
+                             std::exchange(saved.x_final, {}), final_weights.norm, saved.rstd_final,
+                             std::move(dx), final_gradients.norm, final_weights.head, typename Ops::Operand{},
+                             ForwardValue::unread)
+           .dx;
   ops.release(end);
   ops.gradients_ready(end);
-  Gathering<Ops> upstream;
   for (std::int64_t block = end - 1; block >= 1; --block) {
+    auto& own = saved.blocks[static_cast<std::size_t>(block - 1)];
+    // Before the block's weights are acquired, which may begin to gather those of the next one.
+    Upstream<Ops> upstream = begin_upstream(ops, block, dx, own);
     const auto weights = ops.acquire(block);
-    if (block == end - 1 && ops.tensor_ranks() > 1 && !weights.decoder.router.defined())
-      upstream = begin_upstream(ops, site::down, dx, weights.decoder.down);
-    auto* const own = &saved.blocks[static_cast<std::size_t>(block - 1)];
-    upstream = decoder_backward(ops, block, block > 1 ? own - 1 : nullptr, dx, std::move(upstream),
-                                weights.decoder, ops.gradients(block).decoder, std::move(*own));
+    dx = decoder_backward(ops, block, std::move(dx), std::move(upstream), weights.decoder,
+                          ops.gradients(block).decoder, std::move(own));
     ops.release(block);
     ops.gradients_ready(block);
   }
@@ -72,6 +72,7 @@ void backward(Ops& ops, Activations<Ops> saved) {
   dx = all_rows(ops, site::embedding, std::move(dx));
   ops.embedding_backward(site::embedding, dx, ops.gradients(0).embedding);
   ops.gradients_ready(0);
+  ops.run_deferred();
 }
 
 /// Logits of those rows of a batch that `read` takes of all [N, D], of this rank's part of the vocabulary;

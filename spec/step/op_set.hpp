@@ -20,6 +20,13 @@ struct Normed {
   typename Ops::Tensor rstd;
 };
 
+/// Backward of a norm: dx with the gradient of its input, and forward's value where the step reads it.
+template <class Ops>
+struct NormGradient {
+  typename Ops::Tensor dx;
+  typename Ops::Operand value;
+};
+
 /// The residual stream [N/t, D] on its way to the norm behind: x, and the residual that is still to be added
 /// to it where x is the sum of several tensor ranks, else undefined.
 template <class Ops>
@@ -92,6 +99,7 @@ struct Chunk {
 /// Four kinds of tensors, so that mixing them up does not compile: Tensor, activations and gradients;
 /// Operand, what a GEMM reads, in the type and layout that it reads; Weight, a matrix of the model; Gradient,
 /// where a weight's gradient is summed. Vector: a gain or bias; VectorGradient: where its gradient is summed.
+/// Heads: q, k and v as attention reads them, HeadGradients: their gradients, side by side or apart.
 /// Attention: y and lse of attention's forward with what its backward needs beside them. Routing: which
 /// experts each token visits, how much each counts, and where its rows stand among those of each expert.
 template <class Ops>
@@ -101,6 +109,7 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
                          const typename Ops::Weight& weight, const typename Ops::Gradient& gradient,
                          const typename Ops::Vector& vector, const typename Ops::VectorGradient& dvector,
                          const typename Ops::Attention& attention, typename Ops::Attention attended,
+                         typename Ops::Heads heads, typename Ops::HeadGradients head_gradients,
                          const typename Ops::Routing& routing) {
   { ops.model() } -> std::same_as<const ModelSpec&>;
 
@@ -110,6 +119,11 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.gradients(0) } -> std::same_as<BlockParameters<typename Ops::Gradient, typename Ops::VectorGradient>>;
   ops.release(0);
   ops.gradients_ready(0);
+
+  // The gradient of a weight, computed from what the closure owns: at once, or behind the next collective
+  // that begins (spec/step/deferred.hpp); and the end of a backward pass, behind which none is left.
+  ops.defer([] {});
+  ops.run_deferred();
 
   // Context: a name for what runs from here on, and that what runs in a scope is forward again.
   ops.moment("forward of block", 1, "");
@@ -138,11 +152,11 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.rms_norm(site, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
   // The same of the sum: into += x in the norm's pass.
   { ops.rms_norm_of_sum(site, into, x, vector, weight, ReadBy::both) } -> std::same_as<Normed<Ops>>;
-  // dx += gradient of the norm's input. Returns forward's value for the weight's gradient: `kept`, or made
-  // again where the step reads it.
+  // dx + gradient of the norm's input, in dx's memory where nothing else holds that; and forward's value for
+  // the weight's gradient: `kept`, or made again where the step reads it.
   {
-    ops.rms_norm_backward(site, taken, x, vector, x, into, dvector, weight, kept, ForwardValue::read)
-    } -> std::same_as<typename Ops::Operand>;
+    ops.rms_norm_backward(site, taken, x, vector, x, taken, dvector, weight, kept, ForwardValue::read)
+    } -> std::same_as<NormGradient<Ops>>;
 
   { ops.linear(site, operand, weight) } -> std::same_as<typename Ops::Tensor>;
   // The GEMM adds the bias in its write-back; an undefined one is none.
@@ -156,10 +170,14 @@ concept OpSet = requires(Ops& ops, const Site& site, const typename Ops::Tensor&
   { ops.qk_norm_rope(site, x, vector, vector) } -> std::same_as<QkNormed<Ops>>;
   ops.qk_norm_rope_backward(site, into, x, vector, vector, x, dvector, dvector);
   ops.rope(site, into);
-  { ops.attention(site, x) } -> std::same_as<typename Ops::Attention>;
+  // q, k and v of all heads as views of q | k | v of each token.
+  { ops.heads(taken) } -> std::same_as<typename Ops::Heads>;
+  { ops.attention(site, heads) } -> std::same_as<typename Ops::Attention>;
   { ops.attention_operand(site, attention, weight, ReadBy::both) } -> std::same_as<typename Ops::Operand>;
-  { ops.attention_backward(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
-  { ops.attention_backward_through_rope(site, taken, taken, attended) } -> std::same_as<typename Ops::Tensor>;
+  { ops.attention_backward(site, taken, heads, attended) } -> std::same_as<typename Ops::HeadGradients>;
+  // The gradients of q | k | v of each token: as they are, or with q and k turned back.
+  { ops.together(head_gradients) } -> std::same_as<typename Ops::Tensor>;
+  { ops.rope_backward(site, head_gradients) } -> std::same_as<typename Ops::Tensor>;
 
   // Latent attention. [N, Ckv + R] in its two parts, and their gradients side by side; q | k | v of all heads
   // from the projections up and the shared key, and back.

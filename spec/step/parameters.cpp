@@ -18,8 +18,7 @@ FieldRange field_range(const Inventory& inventory, std::int64_t block, const Whi
                        const Which& last) {
   FieldRange range;
   std::int64_t rows = 0;
-  for (const Parameter& parameter : inventory.parameters) {
-    if (parameter.block != block) continue;
+  for (const Parameter& parameter : inventory.parameters_of(block)) {
     if (!range.first && is(parameter, first)) range.first = &parameter;
     if (!range.first) continue;
     rows += parameter.shape.front();

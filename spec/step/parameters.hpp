@@ -134,6 +134,19 @@ void fill_block(BlockParameters<Matrix, Vector>& out, const Inventory& inventory
              decoder_fields<DecoderParameters<Matrix, Vector>>());
 }
 
+/// Gives `into` the fields of `from` that it lacks.
+template <class Matrix, class Vector>
+void complete(BlockParameters<Matrix, Vector>& into, const BlockParameters<Matrix, Vector>& from) {
+  const auto fill = [](auto& field, const auto& other) {
+    if (!field.defined()) field = other;
+  };
+  fill(into.embedding, from.embedding);
+  fill(into.norm, from.norm);
+  fill(into.head, from.head);
+  std::apply([&](const auto&... each) { (fill(into.decoder.*each.member, from.decoder.*each.member), ...); },
+             decoder_fields<DecoderParameters<Matrix, Vector>>());
+}
+
 /// The same block with other types of fields: matrix(field) and vector(field) make them.
 template <class Matrix, class Vector, class OfMatrix, class OfVector>
 auto convert(const BlockParameters<Matrix, Vector>& from, const OfMatrix& matrix, const OfVector& vector) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "spec/error.hpp"
-#include "spec/model/inventory.hpp"
 #include "spec/ops/adamw.hpp"
 #include "spec/ops/clip_grad_norm.hpp"
 
@@ -12,22 +11,23 @@ namespace {
 
 /// Entries whose gradient no GEMM writes: gains, biases, and the embedding unless the head is the same
 /// matrix.
-Count beside_gemms(const ModelSpec& model) {
+Count beside_gemms(const Share& share) {
   Count entries = 0;
-  for (const Parameter& parameter : inventory(model).parameters)
-    if (!parameter.matrix() || (parameter.role == Role::embedding && !model.tied_embeddings))
-      entries += Count(parameter.size);
+  for (const ParameterSet& set : share.sets)
+    for (const Parameter& parameter : set.partition.inventory.parameters)
+      if (!parameter.matrix() || (parameter.role == Role::embedding && !share.model.tied_embeddings))
+        entries += Count(parameter.size);
   return entries;
 }
 
 }  // namespace
 
-std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtype states) {
+std::vector<StepOpCount> optimizer_ops(const Share& share, Dtype dtype, Dtype states) {
   const std::int64_t element = element_bytes(dtype), wide = std::max<std::int64_t>(4, element),
-                     entries = parameter_count(model).to_int64(),
+                     entries = parameter_count(share.model).to_int64(),
                      state = dtype == Dtype::bf16 ? element_bytes(states) : element;
   const bool masters = dtype == Dtype::bf16 && states != Dtype::bf16;
-  return {{StepOp::zero_gradients, StepPass::update, 1, {}, beside_gemms(model) * wide},
+  return {{StepOp::zero_gradients, StepPass::update, 1, {}, beside_gemms(share) * wide},
           {StepOp::clip_grad_norm,
            StepPass::update,
            1,

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "spec/count.hpp"
-#include "spec/model/model_spec.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 
 namespace assay::spec::time {
@@ -66,9 +66,9 @@ struct StepOpCount {
   Count bytes;       ///< of one call [B]
 };
 
-/// What clip and update do, once a step, over the parameters of `model`. `states`: dtype of moments and
-/// master weights beside bf16 weights.
-std::vector<StepOpCount> optimizer_ops(const ModelSpec& model, Dtype dtype, Dtype states);
+/// What clip and update do, once a step, over the parameters of a rank's model, whatever the layout.
+/// `states`: dtype of moments and master weights beside bf16 weights.
+std::vector<StepOpCount> optimizer_ops(const Share& share, Dtype dtype, Dtype states);
 
 /// What a GPU can do at most; 0: not known.
 struct Ceiling {

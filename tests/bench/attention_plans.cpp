@@ -66,10 +66,10 @@ struct Case {
               static_cast<double>(s.T + 1) / 2) {}
 
   void plans(bool fixed_order) const {
-    const auto all = attention::cudnn::plans(qkv, s.H, s.K, fixed_order);
+    const auto all = attention::cudnn::plans({qkv, s.H, s.K}, fixed_order);
     for (std::size_t n = 0; n < all.size(); ++n) try {
         const auto backward = [&] {
-          return attention::cudnn::backward(dy, qkv, out.y, out.lse, s.H, s.K, fixed_order, {}, n);
+          return attention::cudnn::backward(dy, {qkv, s.H, s.K}, out.y, out.lse, fixed_order, n).joined;
         };
         const double alone = median_milliseconds([&] { backward(); });
         const double turned =

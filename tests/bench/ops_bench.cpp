@@ -94,7 +94,7 @@ void rows(Bench& bench) {
   bench.run("rms_norm y", 2 * L + 1, spec::rms_norm::forward_bytes(norm, 4, 4).to_double(), 0,
             [&] { rms_norm::forward(x, gain, 1e-5); });
   bench.run("rms_norm dx", 2 * L + 1, spec::rms_norm::backward_bytes(norm, 4, 4).to_double(), 0,
-            [&] { rms_norm::backward(x, x, gain, normed.rstd, dx, dgain); });
+            [&] { rms_norm::backward(x, x, gain, normed.rstd, dx, dx, dgain); });
 
   const at::Tensor gate_up = at::randn({N, 2 * F}), dy = at::randn({N, F});
   const spec::swiglu::Shape gated{.N = N, .F = F};

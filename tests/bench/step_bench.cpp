@@ -111,7 +111,6 @@ int bench(const spec::RunConfig& asked, std::int64_t steps) {
   const spec::RunConfig config =
       run::settle_numerics(asked, model, batch, device, run::layout_of(asked, *communicator), *communicator)
           .config;
-  const attention::Forced backend(config.attention, device);
   set_deterministic(config.deterministic == spec::Determinism::on);
   mark("attention settled");
   run::Trainer trainer(config, model, batch, device, data::open_source(config, model), *communicator);

@@ -123,13 +123,14 @@ void print_collectives(const std::vector<TracedKernel>& kernels, const spec::Run
     std::puts("no bus figures: experts and the rest are summed over ranks of their own");
     return;
   }
-  const spec::Partition partition = spec::partition(spec::inventory(model), layout.shard_ranks);
+  const spec::Share share = spec::share(model, {.layout = layout});
+  const spec::Partition& partition = share.sets.front().partition;
   const bool rounded = config.dtype == Dtype::bf16;
   const std::int64_t weight = element_bytes(config.dtype),
                      gradient = rounded ? element_bytes(config.reduce) : weight;
   const spec::LinearPrecision linear = spec::linear_precision(config, model);
-  const spec::StepVolume volume = spec::step_volume(
-      layout, partition, {batch.accumulation, gradient, weight, model.tied_embeddings, linear});
+  const spec::StepVolume volume =
+      spec::step_volume(share, {batch.accumulation, gradient, weight, model.tied_embeddings, linear});
   const bool codes =
       layout.shards_weights() && !spec::gathered_codes(partition.inventory, linear, rounded).blocks.empty();
   const std::int64_t block = bench::largest_decoder_block(partition);

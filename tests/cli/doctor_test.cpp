@@ -95,7 +95,7 @@ Machine with_gpu(const std::string& device, const std::string& more) {
   Machine machine = good();
   machine.gpus = {"a GPU"};
   machine.driver_version = "580.95.05";
-  machine.probe->output = R"({"torch":"2.11.0","architectures":"sm_80, sm_90a, sm_100a, PTX compute_100",)" +
+  machine.probe->output = R"({"torch":"2.11.0","architectures":"sm_80, sm_90a, sm_100, PTX compute_100",)" +
                           more + R"(,"devices":[)" + device + "]}";
   return machine;
 }
@@ -105,7 +105,7 @@ const std::string b200 = R"({"name":"NVIDIA B200","compute_capability":"10.0","c
 
 TEST(DoctorCli, SaysForWhichGpusThereIsCode) {
   const auto checks = by_name(with_gpu(h200, cudnn));
-  EXPECT_EQ(checks.at("kernels").found, "compiled for sm_80, sm_90a, sm_100a, PTX compute_100");
+  EXPECT_EQ(checks.at("kernels").found, "compiled for sm_80, sm_90a, sm_100, PTX compute_100");
   EXPECT_EQ(checks.at("kernels").status, Status::ok);
   EXPECT_FALSE(checks.contains("blackwell"));
   const Check old = by_name(
@@ -115,6 +115,13 @@ TEST(DoctorCli, SaysForWhichGpusThereIsCode) {
   const Check none = by_name(
       with_gpu(R"({"name":"NVIDIA H200","compute_capability":"9.0","code_runs":false})", cudnn))["kernels"];
   EXPECT_NE(none.fix.find("-DASSAY_CUDA_ARCHITECTURES=90-real"), std::string::npos) << none.fix;
+  Machine machine = good();
+  machine.probe->output = R"({"torch":"2.11.0","devices":[],"architectures":"","gpu_fault":"no kernels"})";
+  EXPECT_EQ(by_name(machine)["kernels"].found, "not in this build (ASSAY_CUDA=OFF): it trains on the CPU");
+  EXPECT_EQ(by_name(machine)["kernels"].status, Status::ok);
+  machine.gpus = {"NVIDIA H200"};
+  machine.driver_version = "580.95.05";
+  EXPECT_NE(by_name(machine)["cuda"].fix.find("no kernels"), std::string::npos);
 }
 
 TEST(DoctorCli, AGpuThatCannotTrainIsNamedWithTheTrainersReason) {

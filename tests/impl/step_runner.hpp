@@ -70,10 +70,10 @@ class StepRunner {
       : device_(device),
         context_(model.context),
         rank_model_(spec::tensor_model(model, tensor_ranks)),
-        groups_(communicator, layout, tensor_ranks, spec::kv_holders(model, tensor_ranks), expert_ranks,
-                model.experts.has_value()),
-        buffers_(impl::allocate(model, dtype, device, states, layout, groups_.shard().rank(),
-                                groups_.tensor_rank(), groups_.expert_rank())),
+        whole_model_(model),
+        place_{layout, tensor_ranks, expert_ranks, communicator.rank()},
+        groups_(communicator, spec::groups_of(model, place_)),
+        buffers_(impl::allocate(model, dtype, device, states, place_)),
         parameters_(impl::make_parameters(buffers_, rank_model_, groups_,
                                           impl::scalar_type(dtype == Dtype::bf16 ? wire : dtype), linear)),
         model_(rank_model_, *parameters_, model.context, impl::scalar_type(dtype), device, recompute, linear,
@@ -104,7 +104,7 @@ class StepRunner {
     }
     double tokens = 0;  // every rank has as many
     for (const reference::Batch& batch : micro_batches) tokens += static_cast<double>(batch.B * batch.T);
-    input.tokens = tokens * groups_.data().size();
+    input.tokens = tokens * groups_.batch().size();
     if (change) change(input);
     const auto accumulation = static_cast<std::int64_t>(micro_batches.size());
     return executor_.run(input, order.empty() ? spec::step_actions(accumulation, groups_.reduced())
@@ -116,6 +116,13 @@ class StepRunner {
   impl::ParameterBuffers& buffers() { return buffers_; }
   impl::ParameterLayout& parameters() { return *parameters_; }
   impl::LayoutGroups& groups() { return groups_; }
+  /// Of rank `rank` of all.
+  spec::Share share(std::int64_t rank) const {
+    spec::Place place = place_;
+    place.rank = rank;
+    return spec::share(whole_model_, place);
+  }
+  spec::Share share() const { return share(place_.rank); }
   impl::run::Executor& executor() { return executor_; }
   impl::Model& model() { return model_; }
 
@@ -137,6 +144,8 @@ class StepRunner {
   at::Device device_;
   std::int64_t context_;
   spec::ModelSpec rank_model_;  ///< what one tensor rank computes
+  spec::ModelSpec whole_model_;
+  spec::Place place_;
   impl::LayoutGroups groups_;
   impl::ParameterBuffers buffers_;
   std::unique_ptr<impl::ParameterLayout> parameters_;

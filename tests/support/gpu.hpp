@@ -6,10 +6,14 @@
 
 #include <string>
 
+#include "impl/machine/architectures.hpp"
+
 namespace assay::tests {
 
 /// Why there is no GPU to test on; empty if there is one.
 inline std::string no_gpu() {
+  if (impl::run::compiled_architectures().empty())
+    return "no usable NVIDIA GPU: built without CUDA kernels (ASSAY_CUDA=OFF)";
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) return std::string("no usable NVIDIA GPU: ") + cudaGetErrorString(status);

@@ -73,6 +73,10 @@ Check cuda_check(const Machine& machine, const Probe& probe) {
 
 Check kernels_check(const Probe& probe) {
   Check check{"kernels", Status::ok, "compiled for " + probe.architectures, ""};
+  if (probe.architectures.empty()) {
+    check.found = "not in this build (ASSAY_CUDA=OFF): it trains on the CPU";
+    return check;
+  }
   for (const ProbedGpu& gpu : probe.gpus) {
     if (gpu.capability > 0 && gpu.capability < kLeastCapability)
       add_fix(check, shown(gpu) + " is too old: at least 8.0 (A100) is needed; train on the CPU");

@@ -22,10 +22,6 @@ namespace {
 
 using generate::Ids;
 
-const char* name_of(Dtype dtype) {
-  return dtype == Dtype::f64 ? "f64" : dtype == Dtype::f32 ? "f32" : "bf16";
-}
-
 std::string joined(const Ids& ids, const char* between) {
   std::string out;
   for (const std::int64_t id : ids) out += (out.empty() ? "" : between) + std::to_string(id);
@@ -165,7 +161,7 @@ int generate_here(const GeneratePlan& asked, const run::DeviceChoice& choice, St
   streams.out << std::flush;
   char rate[64];
   std::snprintf(rate, sizeof rate, "%.3g s, %.3g tokens/s", seconds, static_cast<double>(tokens) / seconds);
-  streams.err << place.path << ", " << name_of(dtype) << " on " << choice.device.str() << ": "
+  streams.err << place.path << ", " << to_string(dtype) << " on " << choice.device.str() << ": "
               << spec::grouped(tokens) << " new tokens in " << rate << "\n";
   return 0;
 }

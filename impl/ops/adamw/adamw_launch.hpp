@@ -26,6 +26,6 @@ struct Arguments {
   std::uint32_t step;         ///< of those bits; not read where `numbers` is given
   std::uint64_t first;        ///< number of the first entry, which chooses its bits
 };
-void launch(const Arguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch(const Arguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::adamw::cuda

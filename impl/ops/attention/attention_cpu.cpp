@@ -16,7 +16,6 @@ using impl::cpu::Lanes;
 using impl::cpu::Math;
 using impl::cpu::multiply;
 using impl::cpu::padded;
-using impl::cpu::Rows;
 
 namespace {
 constexpr std::int64_t tile = tile_rows;
@@ -26,16 +25,21 @@ struct Work {
   std::atomic<std::int64_t> scores = 0, values = 0, scores_again = 0;
 };
 
-/// First token that each token sees: the beginning of its document or window. [B * T]
+/// First key that each query sees: the beginning of its document or window. [B * T]
 std::vector<std::int64_t> first_visible(const Heads& x, const Mask& mask) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(x.B * x.T), 0);
+  std::vector<std::int64_t> first(static_cast<std::size_t>(x.B * x.T), 0),
+      begins(static_cast<std::size_t>(x.S), 0);
   const at::Tensor& numbers = mask.documents.numbers;
   const auto* document = numbers.defined() ? numbers.const_data_ptr<std::int32_t>() : nullptr;
-  for (std::int64_t n = 0; n < x.B * x.T; ++n) {
-    const std::int64_t t = n % x.T;
-    if (t == 0) continue;
-    first[n] = document && document[n] != document[n - 1] ? t : first[n - 1];
-    if (mask.window > 0) first[n] = std::max(first[n], t - mask.window + 1);
+  for (std::int64_t b = 0; b < x.B; ++b) {
+    for (std::int64_t s = 1; document && s < x.S; ++s)
+      begins[s] = document[b * x.S + s] != document[b * x.S + s - 1] ? s : begins[s - 1];
+    for (std::int64_t t = 0; t < x.T; ++t) {
+      const std::int64_t at = mask.first + t;
+      std::int64_t& of_query = first[b * x.T + t];
+      if (document) of_query = begins[at];
+      if (mask.window > 0) of_query = std::max(of_query, at - mask.window + 1);
+    }
   }
   return first;
 }
@@ -64,39 +68,43 @@ void pack_transposed(std::int64_t tokens, std::int64_t E, const T* from, std::in
     for (std::int64_t e = 0; e < E; ++e) to[e * row + t] = M(from[t * stride + e]);
 }
 
-/// Half-open ranges of one tile: query tokens, and the key columns that its products run over.
+/// Half-open ranges of one tile: query tokens, the keys that the last of them sees, and the key columns that
+/// its products run over.
 template <class M>
 struct Tile {
-  std::int64_t t0, t1, s0, s1;
-  Tile(std::int64_t begin, std::int64_t T, const std::int64_t* starts)
+  std::int64_t t0, t1, keys, s0, s1;
+  Tile(std::int64_t begin, const Heads& x, std::int64_t first, const std::int64_t* starts)
       : t0(begin),
-        t1(std::min(T, begin + tile)),
+        t1(std::min(x.T, begin + tile)),
+        keys(std::min(x.S, first + t1)),
         s0(starts[begin] / impl::cpu::column_block<M> * impl::cpu::column_block<M>),
-        s1(padded<M>(t1)) {}
+        s1(padded<M>(keys)) {}
   std::int64_t rows() const { return t1 - t0; }
 };
 
-/// Hides the columns that a row's token does not see, up to the next multiple of the lanes, with `value`.
+/// Hides the columns that a row's query, which sees keys `first` to `last`, does not see, up to the next
+/// multiple of the lanes, with `value`.
 template <class M>
-void hide(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, std::int64_t end, M value) {
+void hide(M* row, const Tile<M>& now, std::int64_t first, std::int64_t last, std::int64_t end, M value) {
   std::fill(row + now.s0, row + first, value);
-  std::fill(row + t + 1, row + end, value);
+  std::fill(row + last + 1, row + end, value);
 }
 
-/// End of the columns of token t, a multiple of the lanes. Beyond it, up to the tile's end, rows are zeroed.
+/// End of the columns up to key `last`, a multiple of the lanes. Beyond it, up to the tile's end, rows are
+/// zeroed.
 template <class M>
-std::int64_t lanes_end(std::int64_t t) {
-  return (t / Lanes<M>::count + 1) * Lanes<M>::count;
+std::int64_t lanes_end(std::int64_t last) {
+  return (last / Lanes<M>::count + 1) * Lanes<M>::count;
 }
 
-/// Turns a row of scores into exponentials of scale * (score - largest), 0 where token t does not look.
+/// Turns a row of scores into exponentials of scale * (score - largest), 0 where its query does not look.
 template <class M>
 struct Softmax {
   M largest, sum;
-  Softmax(M* row, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale) {
+  Softmax(M* row, const Tile<M>& now, std::int64_t first, std::int64_t last, M scale) {
     using Lane = Lanes<M>;
-    const std::int64_t end = lanes_end<M>(t);
-    hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
+    const std::int64_t end = lanes_end<M>(last);
+    hide(row, now, first, last, end, -std::numeric_limits<M>::infinity());
     auto top = Lane::load(row + now.s0);
     for (std::int64_t s = now.s0; s < end; s += Lane::count) {
       const auto scores = Lane::load(row + s);
@@ -110,18 +118,19 @@ struct Softmax {
       sums += powers;
     }
     sum = impl::cpu::sum_of<M>(sums);
-    std::fill(row + end, row + std::max(end, now.t1), M(0));
+    std::fill(row + end, row + std::max(end, now.keys), M(0));
   }
 };
 
 /// Turns scores into probabilities exp(scale * score - lse) and their upstream gradient into that of the
 /// score before scaling: scale * p * (dp - sum over s of p * dp).
 template <class M>
-void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std::int64_t t, M scale, M lse) {
+void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std::int64_t last, M scale,
+                    M lse) {
   using Lane = Lanes<M>;
-  const std::int64_t end = lanes_end<M>(t);
-  hide(row, now, first, t, end, -std::numeric_limits<M>::infinity());
-  hide(drow, now, first, t, end, M(0));
+  const std::int64_t end = lanes_end<M>(last);
+  hide(row, now, first, last, end, -std::numeric_limits<M>::infinity());
+  hide(drow, now, first, last, end, M(0));
   auto sums = Lane::all(0);
   for (std::int64_t s = now.s0; s < end; s += Lane::count) {
     const auto probabilities = impl::cpu::exponential(Lane::load(row + s) * scale - lse);
@@ -131,49 +140,58 @@ void score_gradient(M* row, M* drow, const Tile<M>& now, std::int64_t first, std
   const M projection = impl::cpu::sum_of<M>(sums);
   for (std::int64_t s = now.s0; s < end; s += Lane::count)
     Lane::store(drow + s, Lane::load(row + s) * (Lane::load(drow + s) - projection) * scale);
-  for (M* each : {row, drow}) std::fill(each + end, each + std::max(end, now.t1), M(0));
+  for (M* each : {row, drow}) std::fill(each + end, each + std::max(end, now.keys), M(0));
 }
+/// The first element of head `head` in each of a sequence's tokens, `row` apart.
+template <class T>
+struct Rows {
+  T* first;
+  std::int64_t row;
+  template <class Tensor>
+  Rows(T* data, const Tensor& x, std::int64_t b, std::int64_t head)
+      : first(data + b * x.stride(0) + head * x.stride(2)), row(x.stride(1)) {}
+};
 }  // namespace
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
-                const Form& form) {
-  const Heads x(qkv, heads, kv_heads, form);
-  const std::int64_t T = x.T, E = x.E, W = x.W, group = x.H / x.K, stride = x.columns();
-  Forward out{at::empty({x.B, T, x.H, W}, qkv.options()),
-              at::empty({x.B, x.H, T}, qkv.options().dtype(impl::cpu::math_type(qkv.scalar_type())))};
+Forward forward(const Heads& x, const Mask& mask) {
+  const std::int64_t T = x.T, S = x.S, E = x.E, W = x.W, group = x.H / x.K;
+  Forward out{at::empty({x.B, T, x.H, W}, x.q.options()),
+              at::empty({x.B, x.H, T}, x.q.options().dtype(impl::cpu::math_type(x.q.scalar_type())))};
   const auto starts = first_visible(x, mask);
   Work work;
-  impl::cpu::with_element(qkv.scalar_type(), "attention", [&](auto element) {
+  impl::cpu::with_element(x.q.scalar_type(), "attention", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
-    const std::int64_t Tp = padded<M>(T), Wp = padded<M>(W);
+    const std::int64_t Sp = padded<M>(S), Wp = padded<M>(W);
     const M scale = static_cast<M>(x.scale);
-    const auto* in = qkv.const_data_ptr<scalar_t>();
+    const auto *qs = x.q.const_data_ptr<scalar_t>(), *ks = x.k.const_data_ptr<scalar_t>(),
+               *vs = x.v.const_data_ptr<scalar_t>();
     auto* y = out.y.data_ptr<scalar_t>();
     M* lse = out.lse.data_ptr<M>();
     impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<M> keys_(E * Tp), values_(T * Wp), q_(tile * E), p_(tile * Tp), o_(tile * Wp);
+      std::vector<M> keys_(E * Sp), values_(S * Wp), q_(tile * E), p_(tile * Sp), o_(tile * Wp);
       M shares[tile];
       std::int64_t scores = 0, sums = 0;
       M *keys = keys_.data(), *values = values_.data(), *q = q_.data(), *p = p_.data(), *o = o_.data();
       for (std::int64_t item = begin; item < end; ++item) {
         const std::int64_t b = item / x.K, kv = item % x.K;
-        const scalar_t* tokens = in + b * T * stride;
         const std::int64_t* first = starts.data() + b * T;
-        pack_transposed(T, E, tokens + x.key(kv), stride, keys, Tp);
-        copy_rows(T, W, tokens + x.value(kv), stride, values, Wp);
+        const Rows key(ks, x.k, b, kv), value(vs, x.v, b, kv);
+        pack_transposed(S, E, key.first, key.row, keys, Sp);
+        copy_rows(S, W, value.first, value.row, values, Wp);
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          const Rows query(qs, x.q, b, h);
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
-            const Tile<M> now(t0, T, first);
-            copy_rows(now.rows(), E, tokens + t0 * stride + h * E, stride, q, E);
+            const Tile<M> now(t0, x, mask.first, first);
+            copy_rows(now.rows(), E, query.first + t0 * query.row, query.row, q, E);
             scores +=
-                multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Tp}, {p + now.s0, Tp});
+                multiply<M>(now.rows(), now.s1 - now.s0, E, {q, E, 1}, {keys + now.s0, Sp}, {p + now.s0, Sp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
-              const Softmax<M> row(p + (t - t0) * Tp, now, first[t], t, scale);
+              const Softmax<M> row(p + (t - t0) * Sp, now, first[t], std::min(mask.first + t, S - 1), scale);
               shares[t - t0] = 1 / row.sum;
               lse[(b * x.H + h) * T + t] = row.largest * scale + std::log(row.sum);
             }
-            sums += multiply<M>(now.rows(), Wp, now.t1 - now.s0, {p + now.s0, Tp, 1},
+            sums += multiply<M>(now.rows(), Wp, now.keys - now.s0, {p + now.s0, Sp, 1},
                                 {values + now.s0 * Wp, Wp}, {o, Wp});
             copy_rows(now.rows(), W, o, Wp, y + ((b * T + t0) * x.H + h) * W, x.H * W,
                       [&](std::int64_t t) { return shares[t]; });
@@ -189,61 +207,63 @@ Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads
   return out;
 }
 
-at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
-  const Heads x(qkv, heads, kv_heads, form);
-  const std::int64_t T = x.T, E = x.E, W = x.W, group = x.H / x.K, stride = x.columns();
-  at::Tensor dqkv = at::empty_like(qkv);
+Gradients backward(const at::Tensor& dy, const Heads& x, const Forward& saved, const Mask& mask) {
+  const std::int64_t T = x.T, S = x.S, E = x.E, W = x.W, group = x.H / x.K;
+  Gradients out = gradients_like(x);
   const auto starts = first_visible(x, mask);
   Work work;
-  impl::cpu::with_element(qkv.scalar_type(), "attention_backward", [&](auto element) {
+  impl::cpu::with_element(x.q.scalar_type(), "attention_backward", [&](auto element) {
     using scalar_t = decltype(element);
     using M = Math<scalar_t>;
-    const std::int64_t Tp = padded<M>(T), Ep = padded<M>(E), Wp = padded<M>(W);
+    const std::int64_t Sp = padded<M>(S), Ep = padded<M>(E), Wp = padded<M>(W);
     const M scale = static_cast<M>(x.scale);
-    const auto *in = qkv.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
-    auto* gradient = dqkv.data_ptr<scalar_t>();
+    const auto *qs = x.q.const_data_ptr<scalar_t>(), *ks = x.k.const_data_ptr<scalar_t>(),
+               *vs = x.v.const_data_ptr<scalar_t>(), *upstream = dy.const_data_ptr<scalar_t>();
+    auto *dqs = out.dq.data_ptr<scalar_t>(), *dks = out.dk.data_ptr<scalar_t>(),
+         *dvs = out.dv.data_ptr<scalar_t>();
     const M* lse = saved.lse.const_data_ptr<M>();
     impl::cpu::for_ranges(x.B * x.K, 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<M> keysT_(E * Tp), valuesT_(W * Tp), keys_(T * Ep), dk_(T * Ep), dv_(T * Wp);
-      std::vector<M> q_(tile * Ep), do_(tile * Wp), dq_(tile * Ep), p_(tile * Tp), ds_(tile * Tp);
+      std::vector<M> keysT_(E * Sp), valuesT_(W * Sp), keys_(S * Ep), dk_(S * Ep), dv_(S * Wp);
+      std::vector<M> q_(tile * Ep), do_(tile * Wp), dq_(tile * Ep), p_(tile * Sp), ds_(tile * Sp);
       M *keysT = keysT_.data(), *valuesT = valuesT_.data(), *keys = keys_.data(), *dk = dk_.data(),
         *dv = dv_.data();
       std::int64_t again = 0, scores = 0, sums = 0;
       M *q = q_.data(), *dO = do_.data(), *dq = dq_.data(), *p = p_.data(), *ds = ds_.data();
       for (std::int64_t item = begin; item < end; ++item) {
         const std::int64_t b = item / x.K, kv = item % x.K;
-        const scalar_t* tokens = in + b * T * stride;
         const std::int64_t* first = starts.data() + b * T;
-        pack_transposed(T, E, tokens + x.key(kv), stride, keysT, Tp);
-        pack_transposed(T, W, tokens + x.value(kv), stride, valuesT, Tp);
-        copy_rows(T, E, tokens + x.key(kv), stride, keys, Ep);
+        const Rows key(ks, x.k, b, kv), value(vs, x.v, b, kv);
+        pack_transposed(S, E, key.first, key.row, keysT, Sp);
+        pack_transposed(S, W, value.first, value.row, valuesT, Sp);
+        copy_rows(S, E, key.first, key.row, keys, Ep);
         std::fill(dk_.begin(), dk_.end(), M(0));
         std::fill(dv_.begin(), dv_.end(), M(0));
         for (std::int64_t h = kv * group; h < (kv + 1) * group; ++h) {
+          const Rows query(qs, x.q, b, h);
+          const Rows d_query(dqs, out.dq, b, h);
           for (std::int64_t t0 = 0; t0 < T; t0 += tile) {
-            const Tile<M> now(t0, T, first);
-            const std::int64_t rows = now.rows(), seen = now.t1 - now.s0;
-            copy_rows(rows, E, tokens + t0 * stride + h * E, stride, q, Ep);
+            const Tile<M> now(t0, x, mask.first, first);
+            const std::int64_t rows = now.rows(), seen = now.keys - now.s0;
+            copy_rows(rows, E, query.first + t0 * query.row, query.row, q, Ep);
             copy_rows(rows, W, upstream + ((b * T + t0) * x.H + h) * W, x.H * W, dO, Wp);
             again +=
-                multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Tp}, {p + now.s0, Tp});
+                multiply<M>(rows, now.s1 - now.s0, E, {q, Ep, 1}, {keysT + now.s0, Sp}, {p + now.s0, Sp});
             sums +=
-                multiply<M>(rows, now.s1 - now.s0, W, {dO, Wp, 1}, {valuesT + now.s0, Tp}, {ds + now.s0, Tp});
+                multiply<M>(rows, now.s1 - now.s0, W, {dO, Wp, 1}, {valuesT + now.s0, Sp}, {ds + now.s0, Sp});
             for (std::int64_t t = t0; t < now.t1; ++t) {
-              score_gradient(p + (t - t0) * Tp, ds + (t - t0) * Tp, now, first[t], t, scale,
-                             lse[(b * x.H + h) * T + t]);
+              score_gradient(p + (t - t0) * Sp, ds + (t - t0) * Sp, now, first[t],
+                             std::min(mask.first + t, S - 1), scale, lse[(b * x.H + h) * T + t]);
             }
-            scores += multiply<M>(rows, Ep, seen, {ds + now.s0, Tp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
+            scores += multiply<M>(rows, Ep, seen, {ds + now.s0, Sp, 1}, {keys + now.s0 * Ep, Ep}, {dq, Ep});
             scores +=
-                multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Tp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
-            sums += multiply<M, true>(seen, Wp, rows, {p + now.s0, 1, Tp}, {dO, Wp}, {dv + now.s0 * Wp, Wp});
-            copy_rows(rows, E, dq, Ep, gradient + (b * T + t0) * stride + h * E, stride);
+                multiply<M, true>(seen, Ep, rows, {ds + now.s0, 1, Sp}, {q, Ep}, {dk + now.s0 * Ep, Ep});
+            sums += multiply<M, true>(seen, Wp, rows, {p + now.s0, 1, Sp}, {dO, Wp}, {dv + now.s0 * Wp, Wp});
+            copy_rows(rows, E, dq, Ep, d_query.first + t0 * d_query.row, d_query.row);
           }
         }
-        scalar_t* to = gradient + b * T * stride;
-        copy_rows(T, E, dk, Ep, to + x.key(kv), stride);
-        copy_rows(T, W, dv, Wp, to + x.value(kv), stride);
+        const Rows d_key(dks, out.dk, b, kv), d_value(dvs, out.dv, b, kv);
+        copy_rows(S, E, dk, Ep, d_key.first, d_key.row);
+        copy_rows(S, W, dv, Wp, d_value.first, d_value.row);
       }
       work.scores_again += again;
       work.scores += scores;
@@ -256,7 +276,7 @@ at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& 
   }
   metrics::report_flops(spec::FlopComponent::attention_scores, 2 * Count(work.scores));
   metrics::report_flops(spec::FlopComponent::attention_values, 2 * Count(work.values));
-  return dqkv;
+  return out;
 }
 
 }  // namespace assay::impl::attention::cpu

@@ -1,5 +1,5 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
-// of the shape (impl/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
+// of the shape (spec/ops/attention_choice.hpp). cuDNN's backward is called without ATen and writes
 // one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
 // sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
 // own.
@@ -11,12 +11,11 @@
 #include <optional>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/ops/attention/attention.hpp"
-#include "impl/ops/attention/attention_choice.hpp"
 #include "impl/ops/attention/attention_cudnn.hpp"
+#include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
 #include "spec/ops/attention.hpp"
@@ -25,11 +24,11 @@ namespace assay::impl::attention {
 
 namespace {
 
-Shape shape_of(const at::Tensor& qkv, const Heads& x, const Mask& mask) {
+Case case_of(const Heads& x, const Mask& mask, Backend asked) {
   const Documents& documents = mask.documents;
   const std::int64_t T = x.T;
-  const bool told_apart = documents.defined() && T > 1;
-  return {.type = qkv.scalar_type(),
+  const bool told_apart = documents.defined() && x.S > 1, span = x.S != T || mask.first != 0;
+  return {.dtype = impl::cuda::dtype_of(x.q),
           .B = x.B,
           .T = T,
           .H = x.H,
@@ -38,8 +37,10 @@ Shape shape_of(const at::Tensor& qkv, const Heads& x, const Mask& mask) {
           .W = x.W == x.E ? 0 : x.W,
           .documents = told_apart,
           .offsets = told_apart && documents.offsets.defined(),
-          .window = spec::attention::window_within(mask.window, T),
-          .forced = forced(),
+          .window = spec::attention::window_within(mask.window, mask.first + T),
+          .S = span ? x.S : 0,
+          .first = mask.first,
+          .asked = asked,
           .fixed_order = deterministic()};
 }
 
@@ -57,16 +58,16 @@ class Choices {
     return choices;
   }
 
-  std::optional<Backend> find(const Shape& shape) {
+  std::optional<Backend> find(const Case& shape) {
     const std::lock_guard lock(mutex_);
     const auto found = table_.find(shape);
     if (found == table_.end()) return {};
     return found->second;
   }
-  void keep(const Shape& shape, const Choice& choice) {
+  void keep(const Case& shape, const spec::attention::Choice& choice) {
     const std::lock_guard lock(mutex_);
-    if (!table_.emplace(shape, choice.backend).second || shape.forced) return;
-    std::string line = describe(shape) + ": " + name(choice.backend);
+    if (!table_.emplace(shape, choice.backend).second || shape.asked != Backend::automatic) return;
+    std::string line = describe(shape) + ": " + to_string(choice.backend);
     for (const std::string& reason : choice.reasons) line += "; " + reason;
     lines_.push_back(line);
   }
@@ -77,23 +78,12 @@ class Choices {
 
  private:
   std::mutex mutex_;
-  std::map<Shape, Backend> table_;
+  std::map<Case, Backend> table_;
   std::vector<std::string> lines_;
 };
 
-/// Views [B, T, heads, E or W] of the three parts of qkv.
-struct Parts {
-  at::Tensor q, k, v;
-  Parts(const at::Tensor& qkv, const Heads& x) {
-    const at::Tensor tokens = qkv.view({x.B, x.T, x.columns()});
-    q = tokens.narrow(2, 0, x.H * x.E).unflatten(2, {x.H, x.E});
-    k = tokens.narrow(2, x.key(0), x.K * x.E).unflatten(2, {x.K, x.E});
-    v = tokens.narrow(2, x.value(0), x.K * x.W).unflatten(2, {x.K, x.W});
-  }
-};
-
-Forward fused_forward(const Parts& parts, const Heads& x, Backend backend) {
-  const at::Tensor q = parts.q.transpose(1, 2), k = parts.k.transpose(1, 2), v = parts.v.transpose(1, 2);
+Forward fused_forward(const Heads& x, Backend backend) {
+  const at::Tensor q = x.q.transpose(1, 2), k = x.k.transpose(1, 2), v = x.v.transpose(1, 2);
   auto [y, lse, from_q, from_k, max_q, max_k, seed, offset, mask] =
       backend == Backend::cudnn
           ? at::_scaled_dot_product_cudnn_attention(q, k, v, {}, /*compute_log_sumexp=*/true, 0.0,
@@ -102,26 +92,33 @@ Forward fused_forward(const Parts& parts, const Heads& x, Backend backend) {
   return {y.transpose(1, 2).contiguous(), lse.view({x.B, x.H, x.T}), backend, seed, offset};
 }
 
-/// The three parts [B, T, heads, E]; with documents [B*T, heads, E], those of all sequences one behind the
+/// q, k and v [B, T or S, heads, E]; with documents [B*T, heads, E], those of all sequences one behind the
 /// other.
-struct Tokens : Parts {
+struct Tokens {
+  at::Tensor q, k, v;
   at::Tensor offsets;                ///< of the documents
+  bool causal;                       ///< from the bottom right, else every query sees every key
   std::optional<std::int64_t> left;  ///< how many tokens before its own a token sees; nothing: all
-  Tokens(const at::Tensor& qkv, const Heads& x, const Shape& shape, const Mask& mask) : Parts(qkv, x) {
+  std::optional<std::int64_t> right;
+  Tokens(const Heads& x, const Case& shape, const Mask& mask)
+      : q(x.q), k(x.k), v(x.v), causal(mask.first + 1 < x.S || x.S == 1) {
     if (shape.documents) {
       for (at::Tensor* part : {&q, &k, &v}) *part = part->flatten(0, 1);
       offsets = mask.documents.offsets;
     }
     if (shape.window > 0) left = shape.window - 1;
+    if (causal) right = 0;
   }
 };
 
 /// So many products over pairs as wide as a head: ATen's own count cannot see the mask.
-void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std::int64_t values) {
+void report_pairs(const Case& shape, const Mask& mask, std::int64_t scores, std::int64_t values) {
   const Count each = 2 * Count(shape.H) * shape.E;
   const auto report = [&](spec::FlopComponent component, std::int64_t products) {
     if (shape.documents) return metrics::report_pairs(component, products * each, mask.visible_pairs());
-    const Count pairs = shape.B * spec::attention::document_pairs(shape.T, shape.window);
+    const Count pairs = spec::attention::visible_pairs(
+        {.B = shape.B, .T = shape.T, .H = shape.H, .K = shape.K, .E = shape.E, .S = shape.S},
+        {.window = shape.window, .first = shape.first});
     metrics::report_flops(component, products * each * pairs);
   };
   report(spec::FlopComponent::attention_scores, scores);
@@ -130,12 +127,12 @@ void report_pairs(const Shape& shape, const Mask& mask, std::int64_t scores, std
 
 /// No document is longer than T, so that this bound, and with it the launch, is the same for every batch.
 /// Places that are left have no tokens: their blocks return before they read or write anything.
-Forward masked_forward(const at::Tensor& qkv, const Heads& heads, const Shape& shape, const Mask& mask) {
-  const Tokens x(qkv, heads, shape, mask);
+Forward masked_forward(const Heads& heads, const Case& shape, const Mask& mask) {
+  const Tokens x(heads, shape, mask);
   const auto offsets = shape.documents ? std::optional(x.offsets) : std::nullopt;
   auto [y, lse, seed, offset, debug_mask] =
-      at::_flash_attention_forward(x.q, x.k, x.v, offsets, offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
-                                   /*return_debug_mask=*/false, heads.scale, x.left, /*window_size_right=*/0);
+      at::_flash_attention_forward(x.q, x.k, x.v, offsets, offsets, heads.T, heads.S, 0.0, x.causal,
+                                   /*return_debug_mask=*/false, heads.scale, x.left, x.right);
   report_pairs(shape, mask, 1, 1);
   if (!shape.documents) return {y, lse, Backend::flash, seed, offset};
   TORCH_CHECK(lse.sizes() == at::IntArrayRef({shape.H, shape.B * shape.T}), "lse of documents is ",
@@ -168,44 +165,35 @@ class FixedOrder {
   const bool before_, warned_, filled_;
 };
 
-/// Gradients of q, k and v [B, T, heads, E].
-struct Gradients {
-  at::Tensor dq, dk, dv;
-};
-
-Gradients flash_backward(const at::Tensor& dy, const Parts& parts, const Heads& x, const Forward& saved,
-                         bool fixed_order) {
+Gradients flash_backward(const at::Tensor& dy, const Heads& x, const Forward& saved, bool fixed_order) {
   const at::Tensor none;
   const FixedOrder order(fixed_order);
   const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
-      dy.transpose(1, 2), parts.q.transpose(1, 2), parts.k.transpose(1, 2), parts.v.transpose(1, 2),
+      dy.transpose(1, 2), x.q.transpose(1, 2), x.k.transpose(1, 2), x.v.transpose(1, 2),
       saved.y.transpose(1, 2), saved.lse, none, none, x.T, x.T, 0.0, true, saved.seed, saved.offset, x.scale);
   return {dq.transpose(1, 2), dk.transpose(1, 2), dv.transpose(1, 2)};
 }
 
-Gradients masked_backward(const at::Tensor& dy, const at::Tensor& qkv, const Heads& heads,
-                          const Forward& saved, const Shape& shape, const Mask& mask) {
-  const Tokens x(qkv, heads, shape, mask);
+Gradients masked_backward(const at::Tensor& dy, const Heads& heads, const Forward& saved, const Case& shape,
+                          const Mask& mask) {
+  const Tokens x(heads, shape, mask);
   const at::Tensor upstream = dy.view(x.q.sizes()), y = saved.y.view(x.q.sizes());
   at::Tensor lse = saved.lse;
   if (shape.documents) lse = lse.transpose(0, 1).reshape({shape.H, shape.B * shape.T});
   const FixedOrder order(shape.fixed_order);
-  const auto [dq, dk, dv] = at::_flash_attention_backward(
-      upstream, x.q, x.k, x.v, y, lse, x.offsets, x.offsets, shape.T, shape.T, 0.0, /*is_causal=*/true,
-      saved.seed, saved.offset, heads.scale, x.left, /*window_size_right=*/0);
+  const auto [dq, dk, dv] =
+      at::_flash_attention_backward(upstream, x.q, x.k, x.v, y, lse, x.offsets, x.offsets, heads.T, heads.S,
+                                    0.0, x.causal, saved.seed, saved.offset, heads.scale, x.left, x.right);
   report_pairs(shape, mask, 2, 2);
   {
     const metrics::FlopScope again(spec::ExecutedPass::recompute);
     report_pairs(shape, mask, 1, 0);
   }
-  const auto by_sequence = [&](const at::Tensor& x_NHE, std::int64_t count) {
-    return x_NHE.view({shape.B, shape.T, count, shape.E});
-  };
-  return {by_sequence(dq, shape.H), by_sequence(dk, shape.K), by_sequence(dv, shape.K)};
+  return {dq.view(heads.q.sizes()), dk.view(heads.k.sizes()), dv.view(heads.v.sizes())};
 }
 
 /// The same products as ATen's call is counted with (impl/metrics/executed_flops.cpp).
-void report_joined(const Shape& shape) {
+void report_joined(const Case& shape) {
   const Count pairs = (Count(shape.T) * (shape.T + 1)).divided_exactly_by(2);
   const Count each = 2 * Count(shape.B) * shape.H * pairs, scores = each * shape.E,
               values = each * (shape.W > 0 ? shape.W : shape.E);
@@ -217,41 +205,36 @@ void report_joined(const Shape& shape) {
 
 /// What a call works on.
 struct Call {
-  const at::Tensor& qkv;
-  const Form& form;
+  const Heads& heads;
   const Mask& mask;
-  Heads heads;
-  Shape shape;
-  Call(const at::Tensor& of, std::int64_t H, std::int64_t K, const Mask& given, const Form& how)
-      : qkv(of), form(how), mask(given), heads(of, H, K, how), shape(shape_of(of, heads, given)) {}
+  Case shape;
+  Call(const Heads& x, const Mask& given, Backend asked)
+      : heads(x), mask(given), shape(case_of(x, given, asked)) {}
+  /// What ATen's own fused calls compute: a sequence that attends to all of itself.
+  bool plain() const { return !shape.documents && shape.window == 0 && shape.S == 0; }
 };
 
 Forward forward_by(Backend backend, const Call& on) {
-  if (backend == Backend::math) return aten::forward(on.qkv, on.heads.H, on.heads.K, on.mask, on.form);
-  if (on.shape.documents || on.shape.window > 0) return masked_forward(on.qkv, on.heads, on.shape, on.mask);
-  return fused_forward(Parts(on.qkv, on.heads), on.heads, backend);
+  if (backend == Backend::math) return aten::forward(on.heads, on.mask);
+  if (!on.plain()) return masked_forward(on.heads, on.shape, on.mask);
+  return fused_forward(on.heads, backend);
 }
 
-/// What the backend that ran forward gives: one gradient of qkv, or one each of q, k and v.
-using Backward = std::variant<at::Tensor, Gradients>;
-
-Backward backward_by_forwards(const at::Tensor& dy, const Forward& saved, const Call& on) {
+/// By the backend that ran forward.
+Gradients backward_by_forwards(const at::Tensor& dy, const Forward& saved, const Call& on) {
   const Heads& x = on.heads;
   switch (saved.backend) {
     case Backend::cudnn: {
-      at::Tensor dqkv =
-          cudnn::backward(dy, on.qkv, saved.y, saved.lse, x.H, x.K, on.shape.fixed_order, on.form);
+      Gradients out = cudnn::backward(dy, x, saved.y, saved.lse, on.shape.fixed_order);
       report_joined(on.shape);
-      return dqkv;
+      return out;
     }
     case Backend::flash:
-      if (on.shape.documents || on.shape.window > 0)
-        return masked_backward(dy, on.qkv, x, saved, on.shape, on.mask);
-      return flash_backward(dy, Parts(on.qkv, x), x, saved, on.shape.fixed_order);
-    case Backend::math:
-      return aten::backward(dy, on.qkv, saved, x.H, x.K, on.mask, on.form);
+      return on.plain() ? flash_backward(dy, x, saved, on.shape.fixed_order)
+                        : masked_backward(dy, x, saved, on.shape, on.mask);
+    default:
+      return aten::backward(dy, x, saved, on.mask);
   }
-  return at::Tensor();
 }
 
 /// Why a library refuses `work`; empty where it does it. What is no refusal is thrown on: memory that ran
@@ -280,11 +263,11 @@ std::string refusal_of_passes(Backend backend, const Call& on) {
   return why.empty() ? why : "backward: " + why;
 }
 
-/// The one choice for a shape. A forced backend is not tried: it runs, or its refusal is the caller's.
+/// The one choice for a shape. A named backend is not tried: it runs, or its refusal is the caller's.
 Backend chosen(const Call& on) {
   if (const auto known = Choices::all().find(on.shape)) return *known;
-  const Choice choice = choose(on.shape, [&](Backend backend) {
-    return on.shape.forced ? std::string() : refusal_of_passes(backend, on);
+  const spec::attention::Choice choice = choose(on.shape, [&](Backend backend) {
+    return on.shape.asked != Backend::automatic ? std::string() : refusal_of_passes(backend, on);
   });
   Choices::all().keep(on.shape, choice);
   return choice.backend;
@@ -292,20 +275,14 @@ Backend chosen(const Call& on) {
 
 /// Does `work`, a pass of `backend`. No other backend takes over where it is refused.
 template <class Work>
-void run_chosen(const Shape& shape, Backend backend, const char* pass, const Work& work) {
+void run_chosen(const Case& shape, Backend backend, const char* pass, const Work& work) {
   if (backend == Backend::math) return work();  // no library's: its errors are faults of the program
   const std::string why = refusal_of(work);
   if (why.empty()) return;
-  throw UserError(ExitCode::usage, "compute.attention=" + name(backend) + " refuses the " + pass + " of " +
-                                       describe(shape) + ": " + why +
+  throw UserError(ExitCode::usage, "compute.attention=" + to_string(backend) + " refuses the " + pass +
+                                       " of " + describe(shape) + ": " + why +
                                        "; compute.attention=auto takes what can compute it, "
                                        "compute.attention=math computes any shape");
-}
-
-Backward run_backward(const at::Tensor& dy, const Forward& saved, const Call& on) {
-  Backward out;
-  run_chosen(on.shape, saved.backend, "backward pass", [&] { out = backward_by_forwards(dy, saved, on); });
-  return out;
 }
 
 }  // namespace
@@ -314,7 +291,8 @@ std::vector<std::string> new_choices() { return Choices::all().take_lines(); }
 
 namespace cuda {
 
-std::string refusal(const Shape& shape, Backend backend, at::Device device) {
+std::string refusal(const Case& shape, Backend backend, at::Device device) {
+  if (backend == Backend::math) return "";
   const at::TensorOptions of_ids = at::TensorOptions(device).dtype(at::kInt);
   const Form form{.value_dim = shape.W};
   const std::vector<std::int64_t> token = shape.W > 0
@@ -322,43 +300,31 @@ std::string refusal(const Shape& shape, Backend backend, at::Device device) {
                                               : std::vector{shape.H + 2 * shape.K, shape.E};
   std::vector<std::int64_t> extents = {shape.B, shape.T};
   extents.insert(extents.end(), token.begin(), token.end());
-  const at::Tensor qkv = at::zeros(extents, at::TensorOptions(device).dtype(shape.type));
+  const Heads heads(at::zeros(extents, at::TensorOptions(device).dtype(at::kBFloat16)), shape.H, shape.K,
+                    form);
   Documents documents;
   if (shape.documents)
     documents = {at::zeros({shape.B, shape.T}, of_ids),
                  at::arange(0, (shape.B + 1) * shape.T, shape.T, of_ids)};
   const Mask mask(documents, shape.window);
-  Call on(qkv, shape.H, shape.K, mask, form);
+  Call on(heads, mask, shape.asked);
   on.shape = shape;
   return refusal_of_passes(backend, on);
 }
 
-Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
-                const Form& form) {
-  const Call on(qkv, heads, kv_heads, mask, form);
+Forward forward(const Heads& x, const Mask& mask, Backend asked) {
+  const Call on(x, mask, asked);
   const Backend backend = chosen(on);
   Forward out;
   run_chosen(on.shape, backend, "forward pass", [&] { out = forward_by(backend, on); });
   return out;
 }
 
-at::Tensor backward(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved, std::int64_t heads,
-                    std::int64_t kv_heads, const Mask& mask, const Form& form) {
-  Backward out = run_backward(dy, saved, Call(qkv, heads, kv_heads, mask, form));
-  if (const auto* apart = std::get_if<Gradients>(&out))
-    return at::cat({apart->dq.flatten(2), apart->dk.flatten(2), apart->dv.flatten(2)}, 2).view(qkv.sizes());
-  return std::get<at::Tensor>(std::move(out));
-}
-
-at::Tensor backward_through_rope(const at::Tensor& dy, const at::Tensor& qkv, const Forward& saved,
-                                 std::int64_t heads, std::int64_t kv_heads, const Mask& mask,
-                                 const rope::Table& table, const at::Tensor& positions) {
-  Backward out = run_backward(dy, saved, Call(qkv, heads, kv_heads, mask, {}));
-  if (const auto* apart = std::get_if<Gradients>(&out))
-    return rope::joined_backward(apart->dq, apart->dk, apart->dv, table, positions);
-  at::Tensor dqkv = std::get<at::Tensor>(std::move(out));
-  rope::rotate(dqkv, heads + kv_heads, table, positions, /*inverse=*/true);
-  return dqkv;
+Gradients backward(const at::Tensor& dy, const Heads& x, const Forward& saved, const Mask& mask) {
+  const Call on(x, mask, Backend::automatic);
+  Gradients out;
+  run_chosen(on.shape, saved.backend, "backward pass", [&] { out = backward_by_forwards(dy, saved, on); });
+  return out;
 }
 
 }  // namespace cuda

@@ -173,13 +173,13 @@ void check_places(std::initializer_list<const at::Tensor*> tensors) {
         tensor->strides());
 }
 
-Shape checked_shape(const at::Tensor& qkv, const Heads& x, bool fixed_order) {
+Shape checked_shape(const Heads& x, bool fixed_order) {
   TORCH_CHECK(!refusing, "asked to refuse");
-  TORCH_CHECK(qkv.scalar_type() == at::kBFloat16, "cuDNN's attention is asked in bf16 only");
-  TORCH_CHECK(qkv.numel() > 0, "cuDNN's attention is not asked for no tokens");
+  TORCH_CHECK(x.q.scalar_type() == at::kBFloat16, "cuDNN's attention is asked in bf16 only");
+  TORCH_CHECK(x.q.numel() > 0, "cuDNN's attention is not asked for no tokens");
   TORCH_CHECK(cudnnGetVersion() >= least_version, "cuDNN ", cudnnGetVersion(), " is older than ",
               least_version);
-  TORCH_CHECK(!fixed_order || at::cuda::getDeviceProperties(qkv.get_device())->major < 10,
+  TORCH_CHECK(!fixed_order || at::cuda::getDeviceProperties(x.q.get_device())->major < 10,
               "a fixed order needs an engine of its own on this GPU");
   return {.B = x.B,
           .T = x.T,
@@ -188,7 +188,15 @@ Shape checked_shape(const at::Tensor& qkv, const Heads& x, bool fixed_order) {
           .E = x.E,
           .W = x.W,
           .fixed_order = fixed_order,
-          .device = qkv.get_device()};
+          .device = x.q.get_device()};
+}
+
+/// Copied side by side.
+Heads together(const Heads& x) {
+  const at::Tensor joined = at::cat({x.q.flatten(2), x.k.flatten(2), x.v.flatten(2)}, 2);
+  Heads out(joined, x.H, x.K, {.value_dim = x.W});
+  out.scale = x.scale;
+  return out;
 }
 
 }  // namespace
@@ -196,11 +204,11 @@ Shape checked_shape(const at::Tensor& qkv, const Heads& x, bool fixed_order) {
 Refusing::Refusing() : before_(refusing.exchange(true)) {}
 Refusing::~Refusing() { refusing = before_; }
 
-at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at::Tensor& value,
-                    const at::Tensor& logsumexp, std::int64_t heads, std::int64_t kv_heads, bool fixed_order,
-                    const Form& form, std::size_t plan) {
-  const Heads x(qkv, heads, kv_heads, form);
-  const Shape s = checked_shape(qkv, x, fixed_order);
+Gradients backward(const at::Tensor& upstream, const Heads& apart, const at::Tensor& value,
+                   const at::Tensor& logsumexp, bool fixed_order, std::size_t plan) {
+  const Heads x = apart.joined.defined() ? apart : together(apart);
+  const at::Tensor& qkv = x.joined;
+  const Shape s = checked_shape(x, fixed_order);
   check_places({&upstream, &qkv, &value, &logsumexp});
   const c10::cuda::CUDAGuard here(qkv.device());
   const cudnnHandle_t handle = at::native::getCudnnHandle();  // of this thread, on the current stream
@@ -210,36 +218,24 @@ at::Tensor backward(const at::Tensor& upstream, const at::Tensor& qkv, const at:
   TORCH_CHECK(chosen, "no plan of cuDNN takes this shape. ", graph.refusal());
 
   const at::TensorOptions wide = qkv.options().dtype(at::kFloat);
-  at::Tensor dqkv = at::empty_like(qkv);
+  Gradients out = gradients_like(x);
   const at::Tensor deltas = at::empty({s.B, s.H, s.T}, wide),
                    workspace = at::empty({chosen->workspace_bytes}, qkv.options().dtype(at::kByte));
   const at::Tensor sums = fixed_order ? at::Tensor() : at::empty({s.B, s.H, s.T, s.E}, wide);
   float factor = static_cast<float>(x.scale), unit = 1, below_all = -std::numeric_limits<float>::infinity();
-  const auto entry = [](const at::Tensor& of, std::int64_t first) -> void* {
-    return static_cast<char*>(of.data_ptr()) + first * of.element_size();
-  };
-  std::map<std::int64_t, void*> memory = {{q, entry(qkv, 0)},
-                                          {k, entry(qkv, x.key(0))},
-                                          {v, entry(qkv, x.value(0))},
-                                          {y, value.data_ptr()},
-                                          {dy, upstream.data_ptr()},
-                                          {lse, logsumexp.data_ptr()},
-                                          {scale, &factor},
-                                          {dq, entry(dqkv, 0)},
-                                          {dk, entry(dqkv, x.key(0))},
-                                          {dv, entry(dqkv, x.value(0))},
-                                          {one, &unit},
-                                          {hidden, &below_all},
-                                          {delta, deltas.data_ptr()}};
+  std::map<std::int64_t, void*> memory = {
+      {q, x.q.data_ptr()},       {k, x.k.data_ptr()},         {v, x.v.data_ptr()}, {y, value.data_ptr()},
+      {dy, upstream.data_ptr()}, {lse, logsumexp.data_ptr()}, {scale, &factor},    {dq, out.dq.data_ptr()},
+      {dk, out.dk.data_ptr()},   {dv, out.dv.data_ptr()},     {one, &unit},        {hidden, &below_all},
+      {delta, deltas.data_ptr()}};
   if (sums.defined()) memory[dq_sum] = sums.data_ptr();
   Graph::run(handle, *chosen, memory, workspace.data_ptr());
-  return dqkv;
+  return out;
 }
 
-std::vector<PlanFacts> plans(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads,
-                             bool fixed_order, const Form& form) {
-  const Shape s = checked_shape(qkv, Heads(qkv, heads, kv_heads, form), fixed_order);
-  const c10::cuda::CUDAGuard here(qkv.device());
+std::vector<PlanFacts> plans(const Heads& x, bool fixed_order) {
+  const Shape s = checked_shape(x, fixed_order);
+  const c10::cuda::CUDAGuard here(x.q.device());
   const std::lock_guard lock(Graphs::all().mutex());
   Graph& graph = Graphs::all().of(s, at::native::getCudnnHandle());
   std::vector<PlanFacts> out;

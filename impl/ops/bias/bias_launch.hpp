@@ -13,6 +13,6 @@ struct BackwardArguments {
   void* partial;              ///< [partial_rows, out], scratch
   std::int64_t partial_rows;  ///< spec::bias::partial_rows(N)
 };
-void launch_backward(const BackwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::bias::cuda

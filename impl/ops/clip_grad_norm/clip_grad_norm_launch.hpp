@@ -8,7 +8,7 @@ namespace assay::impl::clip_grad_norm::cuda {
 inline constexpr int partials = 1024;
 
 /// sum[0] = sum of squares of gradient [n], in fp64. `partial` [partials] fp64 is scratch.
-void launch_sum_of_squares(Dtype dtype, std::int64_t n, const void* gradient, double* partial, double* sum,
-                           cudaStream_t stream);
+ASSAY_KERNEL void launch_sum_of_squares(Dtype dtype, std::int64_t n, const void* gradient, double* partial,
+                                        double* sum, cudaStream_t stream);
 
 }  // namespace assay::impl::clip_grad_norm::cuda

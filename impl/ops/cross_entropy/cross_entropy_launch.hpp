@@ -14,7 +14,7 @@ struct ForwardArguments {
   void* lse;
   double* terms;
 };
-void launch_forward(const ForwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 
 /// Of the columns of one tensor rank, V >= 0: each row's largest logit, the sum of exp(logit - top), and the
 /// logit of its target, 0 where the target is negative: ignored, or of another rank. All [N], of lse's type.
@@ -25,7 +25,7 @@ struct PartialArguments {
   const std::int64_t* targets;
   void *top, *sum, *of_target;
 };
-void launch_partial(const PartialArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_partial(const PartialArguments& a, cudaStream_t stream);
 
 /// lse [N] and terms [2, N] of launch_forward from those numbers over all ranks. `dtype`: theirs and lse's.
 struct CombineArguments {
@@ -36,7 +36,7 @@ struct CombineArguments {
   void* lse;
   double* terms;
 };
-void launch_combine(const CombineArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_combine(const CombineArguments& a, cudaStream_t stream);
 
 /// Writes the gradient over the logits; `z` the coefficient. A target that is no column is of another rank:
 /// a valid row, of which no entry takes the -1.
@@ -49,10 +49,10 @@ struct BackwardArguments {
   const double* normalizer;  ///< on the device
   double z;
 };
-void launch_backward(const BackwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
 /// Both, the gradient written over `logits`, which `a` reads.
-void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer, double z,
-                             cudaStream_t stream);
+ASSAY_KERNEL void launch_forward_backward(const ForwardArguments& a, void* logits, const double* normalizer,
+                                          double z, cudaStream_t stream);
 
 }  // namespace assay::impl::cross_entropy::cuda

@@ -11,7 +11,7 @@ struct ForwardArguments {
   const std::int64_t* ids;
   void* y;
 };
-void launch_forward(const ForwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(const ForwardArguments& a, cudaStream_t stream);
 
 /// dtable[id] += dy[n] for every place n of `id`, in order of n. `ids` [N] sorted, `places` [N] the row of dy
 /// that each came from, ascending among equal ids. dy [N, D], dtable [V, D] fp32 for bf16, else of `dtype`.
@@ -22,6 +22,6 @@ struct BackwardArguments {
   const std::int64_t *ids, *places;
   void* dtable;
 };
-void launch_backward(const BackwardArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const BackwardArguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::embedding::cuda

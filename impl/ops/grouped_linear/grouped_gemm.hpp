@@ -26,13 +26,14 @@ struct Call {
   const float *left_scale = nullptr, *right_scale = nullptr;  ///< [1], of FP8
 };
 
-/// Whether this GPU runs them.
-bool available();
+/// Whether this GPU runs them. Null where they are not compiled: for other GPUs, or without CUTLASS's
+/// headers.
+ASSAY_KERNEL bool available();
 
 /// Bytes of scratch that a call takes.
-std::size_t scratch_bytes(const Call& call);
+ASSAY_KERNEL std::size_t scratch_bytes(const Call& call);
 
 /// `scratch` on 256 bytes. Errors: UserError(bug) where CUTLASS refuses the call.
-void launch(const Call& call, void* scratch, cudaStream_t stream);
+ASSAY_KERNEL void launch(const Call& call, void* scratch, cudaStream_t stream);
 
 }  // namespace assay::impl::grouped_linear::cuda

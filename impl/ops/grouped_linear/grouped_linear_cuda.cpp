@@ -7,10 +7,8 @@
 
 namespace assay::impl::grouped_linear::cuda {
 
-#ifdef ASSAY_CUTLASS
-
 bool has_kernels() {
-  static const bool here = available();
+  static const bool here = available && available();
   return here;
 }
 
@@ -61,18 +59,5 @@ bool multiply(Part part, const quantise::Quantised& left, const quantise::Quanti
                    left.codes);
   return true;
 }
-
-#else
-
-bool has_kernels() { return false; }
-
-bool multiply(Part, const at::Tensor&, const at::Tensor&, const at::Tensor&, at::Tensor, bool) {
-  return false;
-}
-bool multiply(Part, const quantise::Quantised&, const quantise::Quantised&, const at::Tensor&, at::Tensor) {
-  return false;
-}
-
-#endif
 
 }  // namespace assay::impl::grouped_linear::cuda

@@ -14,6 +14,6 @@ struct Arguments {
   spec::random::Stream numbers;
   double scale;
 };
-void launch(const Arguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch(const Arguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::init::cuda

@@ -14,7 +14,7 @@ struct Arguments {
   const void *cosine, *sine;
   const std::int32_t* positions;
 };
-void launch_forward(const Arguments& a, cudaStream_t stream);
-void launch_backward(const Arguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(const Arguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const Arguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::latent_attention::cuda

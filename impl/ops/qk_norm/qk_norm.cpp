@@ -86,7 +86,7 @@ void backward_rope(at::Tensor dqkv, const at::Tensor& qkv, const at::Tensor& q_g
     const at::Tensor x = part.rows_of(qkv), dx = at::zeros_like(x);
     const std::int64_t rows = part.rows(qkv.size(3));
     rms_norm::aten::backward(part.rows_of(dqkv), x, part.gain, rstd.narrow(2, first_row, rows).reshape({-1}),
-                             dx, dgain);
+                             dx, dx, dgain);
     part.of(dqkv).copy_(dx.view_as(part.of(dqkv)));
     first_row += rows;
   };

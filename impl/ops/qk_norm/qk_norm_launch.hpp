@@ -16,16 +16,16 @@ struct Arguments {
 };
 
 /// y = qkv, its query and key heads normalised and turned; y [N, heads + 2 kv_heads, E].
-void launch_forward(const Arguments& a, double eps, void* y, void* rstd, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(const Arguments& a, double eps, void* y, void* rstd, cudaStream_t stream);
 
 /// The query and key heads of dqkv become the gradient of their input; dq_gain, dk_gain += theirs. `partial`
 /// is scratch: [head_partial_rows, E], across heads [token_partial_rows, (heads + kv_heads) E].
-void launch_backward(const Arguments& a, void* dqkv, const void* rstd, void* partial, void* dq_gain,
-                     void* dk_gain, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const Arguments& a, void* dqkv, const void* rstd, void* partial,
+                                  void* dq_gain, void* dk_gain, cudaStream_t stream);
 
 /// Whether there is a kernel: heads of at most 256 entries; across heads the query and key heads of a token
 /// have to fit one block, 64 heads of 128 bf16 entries. `values` is y or dqkv.
-bool fits(const Arguments& a, const void* values);
+ASSAY_KERNEL bool fits(const Arguments& a, const void* values);
 
 inline constexpr std::int64_t head_partial_rows = 528, token_partial_rows = 264;
 

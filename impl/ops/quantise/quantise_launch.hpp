@@ -50,24 +50,24 @@ struct Job {
 
 /// Raise the targets' amax, which the caller has set to zero or to another part's. No order: same bits
 /// always.
-void launch_amax(const MatrixSource& source, const Job& job);
-void launch_amax(const NormSource& source, const Job& job);
-void launch_amax(const GateSource& source, const Job& job);
-void launch_amax(const GateGradientSource& source, const Job& job);
+ASSAY_KERNEL void launch_amax(const MatrixSource& source, const Job& job);
+ASSAY_KERNEL void launch_amax(const NormSource& source, const Job& job);
+ASSAY_KERNEL void launch_amax(const GateSource& source, const Job& job);
+ASSAY_KERNEL void launch_amax(const GateGradientSource& source, const Job& job);
 
 /// Write codes and scales of every target.
-void launch_quantise(const MatrixSource& source, Scaling scaling, const Job& job);
-void launch_quantise(const NormSource& source, Scaling scaling, const Job& job);
-void launch_quantise(const GateSource& source, Scaling scaling, const Job& job);
-void launch_quantise(const GateGradientSource& source, Scaling scaling, const Job& job);
+ASSAY_KERNEL void launch_quantise(const MatrixSource& source, Scaling scaling, const Job& job);
+ASSAY_KERNEL void launch_quantise(const NormSource& source, Scaling scaling, const Job& job);
+ASSAY_KERNEL void launch_quantise(const GateSource& source, Scaling scaling, const Job& job);
+ASSAY_KERNEL void launch_quantise(const GateGradientSource& source, Scaling scaling, const Job& job);
 
 /// Codes [R, C] as they are to the target's columns, [C, R].
-void launch_transpose(const void* codes, const Job& job);
+ASSAY_KERNEL void launch_transpose(const void* codes, const Job& job);
 
 /// Whether the kernels of a source other than a plain matrix take it: rows of 16-byte vectors, and of block
 /// scalings parts that begin at a block.
-bool fits(const NormSource& source, Scaling scaling, std::int64_t C);
-bool fits(const GateSource& source, Scaling scaling, std::int64_t C);
-bool fits(const GateGradientSource& source, Scaling scaling, std::int64_t C);
+ASSAY_KERNEL bool fits(const NormSource& source, Scaling scaling, std::int64_t C);
+ASSAY_KERNEL bool fits(const GateSource& source, Scaling scaling, std::int64_t C);
+ASSAY_KERNEL bool fits(const GateGradientSource& source, Scaling scaling, std::int64_t C);
 
 }  // namespace assay::impl::quantise::cuda

@@ -128,8 +128,15 @@ __device__ __forceinline__ void write_scale(void* scales, std::int64_t at, unsig
     static_cast<float*>(scales)[at] = scale_of(field);
 }
 
+/// GPUs before 8.9 convert by some hundred instructions: inlined, as an instruction is, they would be most of the
+/// time that all kernels take to compile.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
+#define ASSAY_INLINE_CONVERSION __noinline__
+#else
+#define ASSAY_INLINE_CONVERSION __forceinline__
+#endif
 template <Format format>
-__device__ __forceinline__ std::uint32_t encode4(float a, float b, float c, float d) {
+__device__ ASSAY_INLINE_CONVERSION std::uint32_t encode4(float a, float b, float c, float d) {
   constexpr auto interpretation = format == Format::e4m3 ? __NV_E4M3 : __NV_E5M2;
   const std::uint32_t low = __nv_cvt_float2_to_fp8x2({a, b}, __NV_SATFINITE, interpretation),
                       high = __nv_cvt_float2_to_fp8x2({c, d}, __NV_SATFINITE, interpretation);

@@ -37,13 +37,13 @@ Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tenso
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
+              const at::Tensor& residual, at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const metrics::OpScope timed(spec::time::StepOp::rms_norm, spec::time::StepPass::backward);
   check(x, gain, 1);
-  check_contiguous("rms_norm", {dy, x, gain, rstd, dx, dgain});
+  check_contiguous("rms_norm", {dy, x, gain, rstd, residual, dx, dgain});
   check_statistic("rms_norm", x, {gain, dgain});
-  return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, dx, dgain, value)
-                    : cuda::backward(dy, x, gain, rstd, dx, dgain, value);
+  return x.is_cpu() ? cpu::backward(dy, x, gain, rstd, residual, dx, dgain, value)
+                    : cuda::backward(dy, x, gain, rstd, residual, dx, dgain, value);
 }
 
 namespace aten {
@@ -58,13 +58,13 @@ Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tenso
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
+              const at::Tensor& residual, at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1);
   const at::Tensor scale = rstd.reshape({-1, 1}), upstream = to_math(dy).reshape({-1, D});
   const at::Tensor xhat = to_math(x).reshape({-1, D}) * scale, dxhat = upstream * gain;
   dgain.add_((upstream * xhat).sum(0));
   const at::Tensor projection = (dxhat * xhat).mean(-1, true);
-  dx.add_((dxhat - xhat * projection).mul_(scale).view_as(dx));
+  at::add_out(dx, residual, (dxhat - xhat * projection).mul_(scale).view_as(dx));
   if (value == ForwardValue::again) dy.copy_((xhat * gain).view_as(dy));
 }
 }  // namespace aten

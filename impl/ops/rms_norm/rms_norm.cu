@@ -134,20 +134,20 @@ __global__ void forward_kernel(const T* __restrict__ x, const T* __restrict__ re
 template <class T, int width, int count>
 struct Row {
   using V = Vector<T, width>;
-  Held<T, width> x[count], dy[count], dx[count];
+  Held<T, width> x[count], dy[count], residual[count];
   Math<T> rstd;
 
   __device__ static std::int64_t place(int c) {
     return threadIdx.x + static_cast<std::int64_t>(c) * blockDim.x;
   }
-  __device__ void load(const T* xs, const T* dys, const T* dxs, const Math<T>* rstds, std::int64_t row,
+  __device__ void load(const T* xs, const T* dys, const T* residuals, const Math<T>* rstds, std::int64_t row,
                        std::int64_t D) {
 #pragma unroll
     for (int c = 0; c < count; ++c) {
       if (place(c) >= D / width) continue;
       x[c].load(reinterpret_cast<const V*>(xs + row * D) + place(c));
       dy[c].load(reinterpret_cast<const V*>(dys + row * D) + place(c));
-      dx[c].load(reinterpret_cast<const V*>(dxs + row * D) + place(c));
+      residual[c].load(reinterpret_cast<const V*>(residuals + row * D) + place(c));
     }
     rstd = rstds[row];
   }
@@ -165,11 +165,11 @@ __device__ M sum_of_block(M value, M* scratch) {
 }
 
 /// Block b handles rows b, b + gridDim.x, ... and reads each while it works on the one before, where
-/// registers allow that. `again`: forward's y is written over dy, else dy is only read.
+/// registers allow that. dx may be `residual`. `again`: forward's y is written over dy, else dy is only read.
 template <class T, int width, int count, bool again>
 __global__ void __launch_bounds__(most_threads)
     backward_kernel(T* __restrict__ dy, const T* __restrict__ x, const Math<T>* __restrict__ gain,
-                    const Math<T>* __restrict__ rstd, T* __restrict__ dx, Math<T>* __restrict__ partial,
+                    const Math<T>* __restrict__ rstd, const T* residual, T* dx, Math<T>* __restrict__ partial,
                     std::int64_t N, std::int64_t D) {
   using M = Math<T>;
   using R = Row<T, width, count>;
@@ -184,14 +184,14 @@ __global__ void __launch_bounds__(most_threads)
   for (int c = 0; c < count; ++c)
     if (R::place(c) < vectors) gains[c].load(reinterpret_cast<const G*>(gain) + R::place(c));
   R own, next;
-  if (ahead) next.load(x, dy, dx, rstd, blockIdx.x, D);
+  if (ahead) next.load(x, dy, residual, rstd, blockIdx.x, D);
   int turn = 0;
   for (std::int64_t row = blockIdx.x; row < N; row += gridDim.x, turn ^= 1) {
     if constexpr (ahead) {
       own = next;
-      if (row + gridDim.x < N) next.load(x, dy, dx, rstd, row + gridDim.x, D);
+      if (row + gridDim.x < N) next.load(x, dy, residual, rstd, row + gridDim.x, D);
     } else {
-      own.load(x, dy, dx, rstd, row, D);
+      own.load(x, dy, residual, rstd, row, D);
     }
     const M r = own.rstd;
     M projection = 0;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(most_threads)
       if (R::place(c) >= vectors) continue;
       const V xs = own.x[c].open(), dys = own.dy[c].open();
       const G gs = gains[c].open();
-      V out = own.dx[c].open(), y;
+      V out = own.residual[c].open(), y;
 #pragma unroll
       for (int k = 0; k < width; ++k) {
         const M xhat = widen(xs.element[k]) * r, g = gs.element[k];
@@ -278,7 +278,8 @@ void backward_of_count(const BackwardArguments& a, cudaStream_t stream) {
                                                      : backward_kernel<T, width, count, false>;
   kernel<<<blocks, threads_for((vectors + count - 1) / count, most_threads), 0, stream>>>(
       static_cast<T*>(a.dy), static_cast<const T*>(a.x), static_cast<const M*>(a.gain),
-      static_cast<const M*>(a.rstd), static_cast<T*>(a.dx), static_cast<M*>(a.partial), a.N, a.D);
+      static_cast<const M*>(a.rstd), static_cast<const T*>(a.residual), static_cast<T*>(a.dx),
+      static_cast<M*>(a.partial), a.N, a.D);
   ASSAY_CUDA_CHECK_LAUNCH();
   add_rows<M>(static_cast<const M*>(a.partial), static_cast<M*>(a.dgain), blocks, a.D, stream);
 }
@@ -296,7 +297,7 @@ void backward_as(const BackwardArguments& a, cudaStream_t stream) {
 bool fits(const BackwardArguments& a) {
   const std::int64_t element = element_bytes(a.dtype), row_bytes = a.D * element;
   const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) &&
-                    aligned_16(a.dx, row_bytes) && aligned_gain(a.gain);
+                    aligned_16(a.residual, row_bytes) && aligned_16(a.dx, row_bytes) && aligned_gain(a.gain);
   return a.D <= most_threads * most_vectors * (wide ? 16 / element : 1);
 }
 
@@ -317,7 +318,8 @@ void launch_backward(const BackwardArguments& a, cudaStream_t stream) {
     using T = decltype(element);
     const std::int64_t row_bytes = a.D * static_cast<std::int64_t>(sizeof(T));
     const bool wide = aligned_16(a.x, row_bytes) && aligned_16(a.dy, row_bytes) &&
-                      aligned_16(a.dx, row_bytes) && aligned_gain(a.gain);
+                      aligned_16(a.residual, row_bytes) && aligned_16(a.dx, row_bytes) &&
+                      aligned_gain(a.gain);
     wide ? backward_as<T, full_width<T>>(a, stream) : backward_as<T, 1>(a, stream);
   });
 }

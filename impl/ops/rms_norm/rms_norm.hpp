@@ -18,13 +18,14 @@ Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 /// forward of x + residual, which x becomes. residual: as x.
 Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tensor& gain, double eps);
 
-/// dx += gradient of the input, dgain += gradient of the gain. In a pre-norm block dx is the residual's
-/// gradient, so that its addition costs no pass of its own. dy becomes forward's y, which the gradient of the
-/// weights behind the norm asks for and which is then at hand without having been kept, or stays. Shapes: dy,
-/// x, dx [N, D], rstd [N], gain and dgain [D] in the statistics' dtype. The sum over rows has a fixed order,
-/// independent of the number of threads.
+/// dx = residual + gradient of the input, dgain += gradient of the gain. In a pre-norm block `residual` is
+/// the residual's gradient, so that its addition costs no pass of its own; dx may be its memory. dy becomes
+/// forward's y, which the gradient of the weights behind the norm asks for and which is then at hand without
+/// having been kept, or stays. Shapes: dy, x, residual, dx [N, D], rstd [N], gain and dgain [D] in the
+/// statistics' dtype. The sum over rows has a fixed order, independent of the number of threads.
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain, ForwardValue value = ForwardValue::again);
+              const at::Tensor& residual, at::Tensor dx, at::Tensor dgain,
+              ForwardValue value = ForwardValue::again);
 
 /// The implementations behind these functions, of the same meaning, arguments unchecked: `cpu` are fused
 /// loops for CPU tensors, `cuda` our kernels and vendor libraries for CUDA tensors, `aten` is written in ATen

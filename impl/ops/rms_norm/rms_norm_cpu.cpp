@@ -51,7 +51,7 @@ Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tenso
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
+              const at::Tensor& residual, at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
   const bool again = value == ForwardValue::again;
   impl::cpu::with_element(x.scalar_type(), "rms_norm_backward", [&](auto element) {
@@ -62,9 +62,10 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
     auto* dys = dy.data_ptr<scalar_t>();
     const auto* g = gain.const_data_ptr<M>();
     const auto* rstds = rstd.const_data_ptr<M>();
+    const auto* residuals = residual.const_data_ptr<scalar_t>();
     auto* dxs = dx.data_ptr<scalar_t>();
     impl::cpu::sum_over_rows<M>(N, D, dgain.data_ptr<M>(), [&](std::int64_t n, M* sums) {
-      const scalar_t* row = xs + n * D;
+      const scalar_t *row = xs + n * D, *added = residuals + n * D;
       scalar_t *upstream = dys + n * D, *out = dxs + n * D;
       const M r = rstds[n];
       auto projections = impl::cpu::Lanes<M>::all(0);  // their sum / D: mean over d of dy * g * xhat
@@ -77,7 +78,7 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
       for (std::int64_t d = 0; d < D; d += lanes) {
         const auto xhat = load(row + d, D - d) * r, gains = load(g + d, D - d);
         const auto gradient = (load(upstream + d, D - d) * gains - xhat * projection) * r;
-        store(out + d, load(out + d, D - d) + gradient, D - d);
+        store(out + d, load(added + d, D - d) + gradient, D - d);
         if (again) store(upstream + d, xhat * gains, D - d);  // y as in forward, to the bit
       }
     });

@@ -40,7 +40,7 @@ Forward forward_of_sum(at::Tensor x, const at::Tensor& residual, const at::Tenso
 }
 
 void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const at::Tensor& rstd,
-              at::Tensor dx, at::Tensor dgain, ForwardValue value) {
+              const at::Tensor& residual, at::Tensor dx, at::Tensor dgain, ForwardValue value) {
   const std::int64_t D = x.size(-1), N = rstd.numel();
   const at::Tensor partial = at::empty({partial_rows(N), D}, rstd.options());
   const BackwardArguments arguments{.dtype = dtype_of(x),
@@ -50,11 +50,12 @@ void backward(at::Tensor dy, const at::Tensor& x, const at::Tensor& gain, const 
                                     .x = x.const_data_ptr(),
                                     .gain = gain.const_data_ptr(),
                                     .rstd = rstd.const_data_ptr(),
+                                    .residual = residual.const_data_ptr(),
                                     .dx = dx.data_ptr(),
                                     .dgain = dgain.data_ptr(),
                                     .partial = partial.data_ptr(),
                                     .value = value};
-  if (!fits(arguments)) return aten::backward(dy, x, gain, rstd, dx, dgain, value);
+  if (!fits(arguments)) return aten::backward(dy, x, gain, rstd, residual, dx, dgain, value);
   launch_backward(arguments, stream());
 }
 

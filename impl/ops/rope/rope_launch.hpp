@@ -13,7 +13,7 @@ struct Arguments {
   const std::int32_t* positions;
   bool inverse;
 };
-void launch(const Arguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch(const Arguments& a, cudaStream_t stream);
 
 /// One of dq, dk and dv: [batches, T, heads, E], entries of a head side by side, strides in entries.
 struct Part {
@@ -29,6 +29,6 @@ struct JoinArguments {
   const void *cosine, *sine;
   const std::int32_t* positions;
 };
-void launch(const JoinArguments& a, cudaStream_t stream);
+ASSAY_KERNEL void launch(const JoinArguments& a, cudaStream_t stream);
 
 }  // namespace assay::impl::rope::cuda

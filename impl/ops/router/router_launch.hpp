@@ -13,16 +13,17 @@ inline std::int64_t sums(std::int64_t N) { return (N + summed_rows - 1) / summed
 
 /// Device pointers of impl/ops/router/router.hpp: scores [N, X] hold the logits and, on return, the scores;
 /// bias [X] or null, experts and weights [N, A], lse [N]. `wide`: fp64, else fp32.
-void launch_forward(bool wide, std::int64_t N, const spec::Experts& how, const void* bias, void* scores,
-                    std::int32_t* experts, void* weights, void* lse, cudaStream_t stream);
+ASSAY_KERNEL void launch_forward(bool wide, std::int64_t N, const spec::Experts& how, const void* bias,
+                                 void* scores, std::int32_t* experts, void* weights, void* lse,
+                                 cudaStream_t stream);
 /// Adds to counts [G, X] how often each group of N / G rows chose each expert.
-void launch_counts(std::int64_t N, std::int64_t groups, const spec::Experts& how, const std::int32_t* experts,
-                   std::int32_t* counts, cudaStream_t stream);
+ASSAY_KERNEL void launch_counts(std::int64_t N, std::int64_t groups, const spec::Experts& how,
+                                const std::int32_t* experts, std::int32_t* counts, cudaStream_t stream);
 /// terms [3, N] fp64: each row's part of balance loss, router z-loss and entropy, not yet over the tokens.
 /// `partial`, null or [sums(N), X] fp64: sums of probabilities; then no balance loss, and terms are [4, N].
-void launch_losses(bool wide, std::int64_t N, std::int64_t groups, const spec::Experts& how,
-                   const void* scores, const std::int32_t* counts, const void* lse, double* terms,
-                   double* partial, cudaStream_t stream);
+ASSAY_KERNEL void launch_losses(bool wide, std::int64_t N, std::int64_t groups, const spec::Experts& how,
+                                const void* scores, const std::int32_t* counts, const void* lse,
+                                double* terms, double* partial, cudaStream_t stream);
 
 struct BackwardArguments {
   Dtype dtype;  ///< of dlogits, whose arithmetic type the others have
@@ -35,6 +36,7 @@ struct BackwardArguments {
   const double* tokens;  ///< of the whole optimizer step
   void* dlogits;         ///< [N, X]
 };
-void launch_backward(const spec::Experts& how, const BackwardArguments& arguments, cudaStream_t stream);
+ASSAY_KERNEL void launch_backward(const spec::Experts& how, const BackwardArguments& arguments,
+                                  cudaStream_t stream);
 
 }  // namespace assay::impl::router::cuda

@@ -15,12 +15,12 @@ constexpr std::size_t embedding_slot = 2, head_slot = 3;
 }
 
 ShardedParameters::ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
-                                     LayoutGroups& groups, at::ScalarType wire,
+                                     const LayoutGroups::Set& ranks, at::ScalarType wire,
                                      const spec::LinearPrecision& linear)
     : buffers_(buffers),
       tied_(model.tied_embeddings),
-      shard_(groups.shard()),
-      replicas_(groups.replicas()),
+      shard_(ranks.state),
+      replicas_(ranks.replicas),
       scatter_(shard_, wire, buffers.gradients, buffers.partition.largest_block()),
       reduce_(replicas_, wire, buffers.gradients, buffers.partition.largest_block() / shard_.size()),
       non_finite_(buffers.inventory),

@@ -19,10 +19,11 @@ namespace assay::impl {
 /// replicas behind the last backward.
 class ShardedParameters final : public ParameterLayout {
  public:
-  /// `buffers` is partitioned over the ranks of groups.shard(). `wire`: dtype in which gradients are summed.
-  /// Both must outlive this.
-  ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model, LayoutGroups& groups,
-                    at::ScalarType wire, const spec::LinearPrecision& linear = {});
+  /// `buffers` is partitioned over ranks.state. `wire`: dtype in which gradients are summed. Both must
+  /// outlive this.
+  ShardedParameters(const ParameterBuffers& buffers, const spec::ModelSpec& model,
+                    const LayoutGroups::Set& ranks, at::ScalarType wire,
+                    const spec::LinearPrecision& linear = {});
 
   const BlockWeights& acquire(std::int64_t block, Weights as) override;
   void release(std::int64_t block) override;

@@ -127,7 +127,7 @@ std::string repeats(const RunFacts& facts) {
   const std::vector<std::int64_t> read = spec::data::read_before(order, facts.config.steps);
   std::string text;
   for (std::size_t k = 0; k < read.size(); ++k) {
-    const std::int64_t samples = order.mixture ? order.stocks[k].trained() : order.trained();
+    const std::int64_t samples = order.mixture ? order.of_sources[k].trained() : order.trained();
     if (read[k] <= samples) continue;
     const double times = static_cast<double>(read[k]) / static_cast<double>(samples);
     text += (text.empty() ? "; the run reads " : ", ") +
@@ -202,7 +202,7 @@ spec::record::RunStart describe(const RunFacts& facts, Communicator& communicato
   if (const std::string linear = spec::describe(setting.linear, codes); !linear.empty())
     start.linear =
         linear + (setting.model.experts && !setting.linear.experts ? "; experts in the compute type" : "");
-  start.attention = spec::memory::to_string(spec::memory::attention_kernel(facts.memory.setting));
+  start.attention = spec::to_string(spec::memory::attention_backend(facts.memory.setting));
   start.deterministic = facts.device.is_cpu() || facts.memory.setting.fixed_order;
   start.data = data_of(facts);
   start.settings = spec::settings(facts.config);

@@ -60,7 +60,7 @@ struct Divided {
         add("parallel.shard_ranks=" + std::to_string(layout.shard_ranks));
     }
     if (tensor != asked.tensor_ranks) add("parallel.tensor=" + std::to_string(tensor));
-    const std::int64_t micro = spec::micro_sequences(config, layout.ranks);
+    const std::int64_t micro = spec::micro_sequences(config, layout.batch_ranks());
     if (way.micro != micro) add(micro_of(way));
     if (way.recompute != asked.recompute) add(recompute_of(way));
     return text + " (" + shown(way.peak) + ")";

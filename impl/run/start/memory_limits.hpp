@@ -75,8 +75,8 @@ std::string divisions_with_less(const spec::memory::Plan& plan, const spec::RunC
 /// Whether an error says that memory of the host or the GPU ran out.
 bool ran_out_of_memory(const std::exception& error);
 
-/// Memory of `device` that ran out while training, told apart from faults of the program. `divisions`: those
-/// with less.
+/// Memory of `device` that ran out while training, distinguished from faults of the program. `divisions`:
+/// those with less.
 std::optional<UserError> out_of_memory(const std::exception& error, const spec::Batch& batch,
                                        at::Device device, const std::function<std::string()>& divisions = {});
 

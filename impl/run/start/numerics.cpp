@@ -15,13 +15,12 @@
 #include "spec/config/keys.hpp"
 #include "spec/config/value.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/memory/plan.hpp"
 #include "spec/parallel/placement.hpp"
 #include "spec/text/quantity.hpp"
 
 namespace assay::impl::run {
 
-using attention::Backend;
 using spec::AttentionBackend;
 using spec::Determinism;
 
@@ -30,17 +29,8 @@ namespace {
 /// How much more than planned a step may take (docs/measurements: measured within 2 % of the plan).
 constexpr double plan_accuracy = 1.02;
 
-std::optional<Backend> forced_by(AttentionBackend asked) {
-  if (asked == AttentionBackend::automatic) return {};
-  return asked == AttentionBackend::cudnn   ? Backend::cudnn
-         : asked == AttentionBackend::flash ? Backend::flash
-                                            : Backend::math;
-}
-
-spec::RunConfig settled_as(spec::RunConfig config, Backend backend, bool fixed_order) {
-  config.attention = backend == Backend::cudnn   ? AttentionBackend::cudnn
-                     : backend == Backend::flash ? AttentionBackend::flash
-                                                 : AttentionBackend::math;
+spec::RunConfig settled_as(spec::RunConfig config, AttentionBackend backend, bool fixed_order) {
+  config.attention = backend;
   config.deterministic = fixed_order ? Determinism::on : Determinism::off;
   return config;
 }
@@ -55,14 +45,14 @@ class Settling {
   Settling(const spec::RunConfig& asked, const GpuAnswers& gpu) : asked_(asked), gpu_(gpu) {}
 
   /// Why `backend` does not run; else `settled` is what does.
-  std::string refusal(Backend backend) {
+  std::string refusal(AttentionBackend backend) {
     if (asked_.deterministic == Determinism::on) return refusal(backend, true);
     if (asked_.deterministic == Determinism::automatic) {
       why_off_ = no_room(backend);
       if (why_off_.empty()) {
         const std::string reason = refusal(backend, true);
         if (reason.empty()) return "";
-        why_off_ = attention::name(backend) + " refuses attention in a fixed order (" + reason +
+        why_off_ = to_string(backend) + " refuses attention in a fixed order (" + reason +
                    "); compute.deterministic=on takes a backend that has one";
       }
     }
@@ -72,11 +62,11 @@ class Settling {
   const std::string& why_off() const { return why_off_; }
 
  private:
-  std::string refusal(Backend backend, bool fixed_order) {
+  std::string refusal(AttentionBackend backend, bool fixed_order) {
     settled_ = settled_as(asked_, backend, fixed_order);
     return gpu_.peak(settled_) > Count(gpu_.memory) ? "" : gpu_.refusal(backend, fixed_order);
   }
-  std::string no_room(Backend backend) const {
+  std::string no_room(AttentionBackend backend) const {
     const Count peak = gpu_.peak(settled_as(asked_, backend, true));
     if (peak.to_double() * plan_accuracy <= static_cast<double>(gpu_.free) ||
         peak == gpu_.peak(settled_as(asked_, backend, false)))
@@ -105,39 +95,20 @@ spec::RunConfig with_twins(spec::RunConfig config, const std::function<bool(cons
 /// "compute.attention=\"flash\" compute.deterministic=\"on\""
 std::string settled_text(const spec::RunConfig& config) {
   std::string text;
-  for (const char* name : {"compute.attention", "compute.deterministic", "compute.linear_weights"})
-    text += (text.empty() ? "" : " ") + std::string(name) + "=" +
-            spec::toml_literal(spec::find_key(name)->get(config));
+  for (const spec::Key& key : spec::keys())
+    if (key.settled) text += (text.empty() ? "" : " ") + key.name + "=" + spec::toml_literal(key.get(config));
   return text;
 }
 
 }  // namespace
 
-attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
-                                 const spec::Batch& batch) {
-  const bool documents = spec::has_documents(config) && config.sequence_length > 1;
-  const spec::ModelSpec own = spec::tensor_model(model, config.tensor_ranks);
-  return {.type = scalar_type(config.dtype),
-          .B = batch.micro,
-          .T = config.sequence_length,
-          .H = own.heads,
-          .K = own.kv_heads,
-          .E = model.head_dim,
-          .W = model.value_dim() == model.head_dim ? 0 : model.value_dim(),
-          .documents = documents,
-          .offsets = documents,
-          .window = spec::attention::window_within(model.window, config.sequence_length),
-          .forced = forced_by(config.attention),
-          .fixed_order = config.deterministic == Determinism::on};
-}
-
-Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, const GpuAnswers& gpu) {
+Numerics settle(const spec::RunConfig& asked, const spec::attention::Case& of, const GpuAnswers& gpu) {
   Settling settling(asked, gpu);
-  const attention::Choice choice =
-      attention::choose(shape, [&](Backend backend) { return settling.refusal(backend); });
+  const spec::attention::Choice choice =
+      choose(of, [&](AttentionBackend backend) { return settling.refusal(backend); });
   Numerics out{settling.settled(), {}};
   if (!choice.reasons.empty()) {
-    std::string text = attention::describe(shape) + ": " + attention::name(choice.backend);
+    std::string text = describe(of) + ": " + to_string(choice.backend);
     for (const std::string& reason : choice.reasons) text += "; " + reason;
     out.notes.push_back({.step = {}, .code = "attention", .text = text});
   }
@@ -188,7 +159,11 @@ void refuse_fp8(const spec::RunConfig& config, const spec::ModelSpec& model, con
 
 Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& model, const spec::Batch& batch,
                          at::Device device, const spec::Layout& layout, Communicator& communicator) {
+  const auto attention_case = [&](spec::memory::Machine machine) {
+    return spec::memory::attention_case(spec::memory::setting_of(asked, model, batch, machine));
+  };
   if (!device.is_cuda()) {
+    refuse_together(communicator, [&] { choose(attention_case(spec::memory::Machine::cpu)); });
     Numerics out{with_twins(asked, [](const spec::RunConfig&) { return true; }), {}};
     if (asked.deterministic == Determinism::automatic) out.config.deterministic = Determinism::on;
     return out;
@@ -196,19 +171,19 @@ Numerics settle_numerics(const spec::RunConfig& asked, const spec::ModelSpec& mo
   std::int64_t free = device_free_memory(device);
   for (const std::string& text : communicator.all_gather(std::to_string(free)))
     free = std::min<std::int64_t>(free, std::stoll(text));
-  const attention::Shape shape = attention_shape(asked, model, batch);
+  const spec::attention::Case of = attention_case(spec::memory::Machine::cuda);
   const auto peak = [&](const spec::RunConfig& config) {
     return memory_plan(config, model, batch, device, layout).peak;
   };
-  const auto refusal = [&](Backend backend, bool fixed_order) {
-    attention::Shape tried = shape;
+  const auto refusal = [&](AttentionBackend backend, bool fixed_order) {
+    spec::attention::Case tried = of;
     tried.fixed_order = fixed_order;
     return attention::cuda::refusal(tried, backend, device);
   };
   return agree_on_numerics(
       [&] {
         try {
-          return settle(asked, shape,
+          return settle(asked, of,
                         {.memory = device_memory(device), .free = free, .peak = peak, .refusal = refusal});
         } catch (const c10::OutOfMemoryError& error) {
           throw out_of_memory(error, batch, device).value();

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "impl/comm/communicator.hpp"
-#include "impl/ops/attention/attention_choice.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/count.hpp"
+#include "spec/memory/attention.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/record/event.hpp"
@@ -25,7 +25,7 @@ struct GpuAnswers {
   /// What a run of the configuration is planned to take. [B]
   std::function<Count(const spec::RunConfig&)> peak;
   /// Why `backend` does not compute both passes of the run's attention; empty where it does.
-  std::function<std::string(attention::Backend, bool fixed_order)> refusal;
+  std::function<std::string(spec::AttentionBackend, bool fixed_order)> refusal;
 };
 
 struct Numerics {
@@ -34,15 +34,11 @@ struct Numerics {
   std::vector<spec::record::Warning> notes;  ///< where something else was settled than was asked first
 };
 
-/// Of a micro-batch of the run.
-attention::Shape attention_shape(const spec::RunConfig& config, const spec::ModelSpec& model,
-                                 const spec::Batch& batch);
-
 /// On a GPU: the first backend that takes both passes. `auto` of compute.deterministic is on where that
 /// backend adds in a fixed order and a run so is planned to take no more than is free, with 2 % to spare, or
 /// no more than without. A backend is not asked where the run is beyond the GPU's memory, and will be
 /// refused. Errors: UserError(usage) where a backend that was asked for by name refuses.
-Numerics settle(const spec::RunConfig& asked, const attention::Shape& shape, const GpuAnswers& gpu);
+Numerics settle(const spec::RunConfig& asked, const spec::attention::Case& of, const GpuAnswers& gpu);
 
 /// What this rank's `settle` comes to, once all ranks come to the same. Collective. Errors: of one rank,
 /// those of `settle`; of several AgreedError, where one refuses or two differ.

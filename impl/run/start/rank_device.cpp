@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "impl/machine/architectures.hpp"
 #include "impl/machine/device_choice.hpp"
 #include "impl/machine/host.hpp"
 #include "spec/error.hpp"
@@ -87,6 +88,8 @@ std::string gpu_uuid(int device) {
 }
 
 at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating seating) {
+  if (wanted == spec::Device::cuda && compiled_architectures().empty())
+    throw AgreedError(ExitCode::usage, "compute.device=cuda, but " + gpu_fault({.kernels = false}));
   std::string mine = host_name();
   if (wanted != spec::Device::cpu)
     for (int device = 0; device < c10::cuda::device_count(); ++device) mine += " " + gpu_uuid(device);

@@ -124,9 +124,22 @@ struct Content {
   std::vector<spec::record::ChangedSetting> changes = {};  ///< likewise, as the record names it
 };
 
+/// Whether the setting was asked to change, in its own terms or in others.
+bool asks(const Request& request, std::string_view name) {
+  return std::ranges::any_of(spec::keys(), [&](const spec::Key& key) {
+    return (key.name == name || key.alternative == name) && request.asks(key.name);
+  });
+}
+/// Whether other files were asked for, or that they are read otherwise.
+bool asks_for_content(const Request& request, std::string_view name) {
+  return asks(request, name) || std::ranges::any_of(spec::keys(), [&](const spec::Key& key) {
+           return key.reads == name && request.asks(key.name);
+         });
+}
+
 Content content_of_tokens(const Request& request, const Identity& now, const checkpoint::State& then,
                           const spec::RunConfig& before) {
-  Content out{.key = "data.paths", .asked = request.asks("data.paths") || request.asks("data.dtype")};
+  Content out{.key = DataFile::training, .asked = asks_for_content(request, DataFile::training)};
   out.known = then.data.has_value();
   const auto here = those_of(now.files, DataFile::training), there = those_of(then.data, DataFile::training);
   const auto has_type = [](const DataFile& file) { return !file.format.empty(); };
@@ -144,7 +157,7 @@ Content content_of_tokens(const Request& request, const Identity& now, const che
 
 Content content_of_model(const Request& request, const Identity& now,
                          const std::optional<spec::ModelSpec>& then) {
-  Content out{.key = "model.name", .asked = request.asks("model.name"), .of_state = true};
+  Content out{.key = "model.name", .asked = asks(request, "model.name"), .of_state = true};
   out.known = now.model && then;
   if (!out.known) return out;
   out.of_state = !spec::same_parameters(*now.model, *then);
@@ -157,7 +170,7 @@ Content content_of_model(const Request& request, const Identity& now,
 
 Content content_of_weights(const Request& request, const Identity& now, const checkpoint::State& then) {
   const auto here = those_of(now.files, DataFile::weights), there = those_of(then.data, DataFile::weights);
-  Content out{.key = "model.weights", .asked = request.asks("model.weights"), .of_state = true};
+  Content out{.key = DataFile::weights, .asked = asks(request, DataFile::weights), .of_state = true};
   out.known = !request.goes_on && !here.empty() && !there.empty();
   if (const std::string other = out.known ? other_file(here, there) : ""; !other.empty())
     out.other = {"the content of model.weights: " + other};
@@ -208,11 +221,6 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
   const spec::RunConfig whole = spec::with_whole_paths(config), whole_before = spec::with_whole_paths(before);
   spec::RunConfig followed = config;
   spec::follow(followed, before);
-  // Of steps and tokens one follows from the other.
-  const auto asks = [&](const std::string& name) {
-    const bool of_length = name == "train.steps" || name == "train.tokens";
-    return request.asks(name) || (of_length && (request.asks("train.steps") || request.asks("train.tokens")));
-  };
   ResumeChanges changes{.extended = then.step >= before.steps && config.steps > before.steps, .settings = {}};
   Refusals refusals;
   const Content contents[] = {content_of_model(request, now, point.model()),
@@ -228,12 +236,12 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
     bool of_state = meaning == OnResume::state;
     bool goes_on = meaning == OnResume::rounding || (meaning == OnResume::length && changes.extended);
     if (meaning == OnResume::content) {
-      const auto found = std::ranges::find(contents, key.name, &Content::key);
-      const Content& content = found == std::end(contents) ? contents[2] : *found;  // data.dtype
+      const Content& content =
+          *std::ranges::find(contents, key.reads.empty() ? key.name : key.reads, &Content::key);
       of_state = content.of_state;
       // Where nothing says how files were read, the type may be left out, and not be another.
-      const bool same_type =
-          key.name != "data.dtype" || content.typed || config.data_dtype.empty() || before.data_dtype.empty();
+      const spec::Value left_out = std::string();
+      const bool same_type = key.reads.empty() || content.typed || value == left_out || was == left_out;
       goes_on = content.known && content.other.empty() && same_type;
     }
     const bool derived =
@@ -242,11 +250,11 @@ ResumeChanges refuse_other_settings(const Request& request, const Identity& now,
       change({});
     else if (derived)
       change(request.changes.empty() ? std::nullopt : std::optional(true));
-    else if (asks(key.name) && !of_state)
+    else if (asks(request, key.name) && !of_state)
       change(true);
     else
       refusals.add(key.name, key.name + " is " + spec::shown(value) + ", was " + spec::shown(was), of_state,
-                   asks(key.name));
+                   asks(request, key.name));
   }
   for (const Content& content : contents) {
     if (content.asked && !content.of_state) {
@@ -314,6 +322,8 @@ void compare(const Request& request, const Identity& now, ResumePoint& point) {
 }
 
 namespace {
+using spec::OfValidation;
+
 /// What is to be known of losses on a validation set that settings, or other tokens that it is held out of,
 /// make another one than before; empty where they do not.
 std::string other_validation(const spec::RunConfig& now, const spec::RunConfig& before, bool other_tokens) {
@@ -321,14 +331,13 @@ std::string other_validation(const spec::RunConfig& now, const spec::RunConfig& 
   const bool held_out = now.eval_paths.empty(), was_held_out = before.eval_paths.empty();
   std::string changes;
   bool other_samples = held_out && (!was_held_out || other_tokens);
-  for (const char* name : {"eval.share", "train.seed", "batch.sequence_length", "eval.sequences"}) {
-    const spec::Key& key = *spec::find_key(name);
-    const bool of_files = key.name == "batch.sequence_length" || key.name == "eval.sequences";
+  for (const spec::Key& key : spec::keys()) {
+    if (key.validation == OfValidation::nothing) continue;
     const spec::Value here = key.get(now), was = key.get(before);
-    if (here == was || (!held_out && !of_files)) continue;
+    if (here == was || (!held_out && key.validation == OfValidation::held_out)) continue;
     changes +=
         (changes.empty() ? "" : ", ") + key.name + " is " + spec::shown(here) + ", was " + spec::shown(was);
-    other_samples = other_samples || (held_out && key.name != "eval.sequences");
+    other_samples = other_samples || (held_out && key.validation != OfValidation::evaluated);
   }
   if (changes.empty() && !other_samples && held_out == was_held_out) return "";
   std::string text = "the validation set is another one" + (changes.empty() ? "" : " (" + changes + ")");

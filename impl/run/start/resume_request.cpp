@@ -6,6 +6,7 @@
 #include "impl/checkpoint/folder.hpp"
 #include "impl/checkpoint/newest_whole.hpp"
 #include "impl/data/data_files.hpp"
+#include "spec/config/keys.hpp"
 #include "spec/config/load.hpp"
 #include "spec/error.hpp"
 #include "spec/record/read.hpp"
@@ -51,14 +52,9 @@ std::string checkpoint_of(const fs::path& run) {
 }
 
 void refuse_words_of_others(const std::string& change) {
-  const std::string name = change.substr(0, change.find('='));
-  if (name == "run.directory")
-    refuse(ExitCode::usage,
-           "--change run.directory: a run goes on in its own folder; --into FOLDER goes on in a new one");
-  if (name == "checkpoint.resume")
-    refuse(ExitCode::usage,
-           "--change checkpoint.resume: what to go on from is the RUN of `assay resume RUN`, "
-           "a run's folder or one of its checkpoints");
+  const spec::Key* key = spec::find_key(change.substr(0, change.find('=')));
+  if (key && !key->no_change.empty())
+    refuse(ExitCode::usage, "--change " + key->name + ": " + key->no_change);
 }
 
 void refuse_a_run_in(const fs::path& folder) {

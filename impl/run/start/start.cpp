@@ -10,7 +10,6 @@
 #include "impl/checkpoint/import_weights.hpp"
 #include "impl/comm/refusal.hpp"
 #include "impl/data/open_source.hpp"
-#include "impl/ops/attention/attention.hpp"
 #include "impl/run/start/check_data.hpp"
 #include "impl/run/start/describe.hpp"
 #include "impl/run/start/host_ranks.hpp"
@@ -169,9 +168,7 @@ Start prepare(const Request& request, const Rank& rank) {
 
   start.device = rank.choice;
   const at::Device device = start.device.device;
-  std::optional<attention::Forced> asked;
   refuse_together(ranks, [&] {
-    asked.emplace(config.attention, device);                        // refuses a GPU's backend on the CPU
     reason_against_graph(config.cuda_graph, device, ranks.size());  // refuses it on the CPU
     refuse_fp8(config, start.model, start.batch, device);
   });

@@ -54,8 +54,8 @@ std::string hash_of_samples(const data::SampleSource& source, const std::vector<
 Facts start_facts(const spec::RunConfig& config, const Identity& identity, const data::SampleSource& source,
                   const std::string& resume_from) {
   Facts facts = {{"version", ASSAY_VERSION}, {"program", program_hash()}};
-  for (const auto& [name, value] : spec::settings(config))
-    if (name != "compute.threads") facts.emplace_back(name, spec::toml_literal(value));
+  for (const spec::Key& key : spec::keys())
+    if (!key.of_host) facts.emplace_back(key.name, spec::toml_literal(key.get(config)));
   // Every rank looks for it in its own host's folder.
   facts.emplace_back("the checkpoint to continue from",
                      resume_from.empty() ? "none"

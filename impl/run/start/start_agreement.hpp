@@ -11,7 +11,7 @@
 
 namespace assay::impl::run {
 
-/// Names and values, in the order in which a difference is told.
+/// Names and values, in the order in which a difference is reported.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 /// Version and contents of the program, every setting but the threads of a rank, the model's fields, the

@@ -209,7 +209,7 @@ class AssayRecord : public LineReader {
       if (memory) read_memory(*memory, line.number, builder);
       if (const auto* end = std::get_if<record::RunEnd>(&event)) read_end(*end, line.number, builder);
     } catch (const UserError& error) {
-      // A record of another schema is told apart from a damaged one: nothing of it can be trusted.
+      // A record of another schema is distinguished from a damaged one: nothing of it can be trusted.
       if (std::string_view(error.what()).find("schema") != std::string_view::npos)
         throw UserError(error.code(), "line " + std::to_string(line.number) + error.what());
       unread(line, builder);

@@ -42,7 +42,8 @@ class TakenNumbers {
   std::size_t count_ = 0;
 };
 
-/// What two runs in one log are told apart by, besides the numbers of their steps; NaN where a line has none.
+/// What two runs in one log are distinguished by, besides the numbers of their steps; NaN where a line has
+/// none.
 struct RunMarks {
   double stamp;           ///< time of the line [s]
   double epoch;           ///< passes over the data

@@ -62,7 +62,7 @@ class Mapping {
   void add(std::string_view column, Field field, double unit);
   void leave_open(std::string_view column, Field field);  ///< where it is a share
   std::vector<Column> columns_;
-  std::vector<std::string> open_shares_;  ///< columns of shares whose unit nothing has told yet
+  std::vector<std::string> open_shares_;  ///< columns of shares whose unit nothing has stated yet
   std::vector<GivenOption> given_;
   bool stated_ = false, llama_factory_ = false;
 };

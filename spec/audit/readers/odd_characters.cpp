@@ -73,7 +73,7 @@ constexpr std::uint64_t same(std::uint64_t eight, unsigned char byte) {
 }
 
 /// Whether an odd character may begin in the first eight bytes; reads one more. Those that logs are full of,
-/// frames of tables (U+2500 and on), arrows and letters, are told from odd ones by two bytes.
+/// frames of tables (U+2500 and on), arrows and letters, are distinguished from odd ones by two bytes.
 bool may_begin(const char* bytes) {
   std::uint64_t first = 0, second = 0;
   std::memcpy(&first, bytes, 8);

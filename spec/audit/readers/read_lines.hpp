@@ -1,5 +1,5 @@
 #pragma once
-// A log of lines: the trainer is known from its first step line on, and then told the lines before it.
+// A log of lines: the trainer is known from its first step line on, and then reads the lines before it, too.
 #include <vector>
 
 #include "spec/audit/readers/line_source.hpp"

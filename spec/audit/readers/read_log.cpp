@@ -88,7 +88,7 @@ std::vector<RunRecord> read_logs(const std::string& path, const ReadOptions& opt
     std::error_code error;
     const auto status = std::filesystem::status(name, error);
     if (std::filesystem::exists(status)) return true;
-    // What is there and cannot be looked at (a folder that is closed, links in a circle) is told apart.
+    // What is there and cannot be examined (a folder that is closed, links in a circle) is distinguished.
     if (!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
         error == std::errc::filename_too_long)
       return false;

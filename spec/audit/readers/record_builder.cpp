@@ -91,7 +91,7 @@ bool RecordBuilder::of_another_run(const RunMarks& marks, double rank, double nu
   constexpr double days = 2 * 86'400;  // no time zone, and no clock that is set, makes as much
   const RunMarks& before = run_.marks;
   if (marks.stamp > dated && marks.stamp < before.stamp - days) return true;
-  // Lines that name no step are told apart by their epochs, as others by their numbers.
+  // Lines that name no step are distinguished by their epochs, as others by their numbers.
   if (run_.first_epoch && std::isnan(number))
     if (anew_ ? marks.epoch <= before.epoch
               : marks.epoch <= *run_.first_epoch && before.epoch > *run_.first_epoch)

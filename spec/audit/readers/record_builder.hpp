@@ -136,7 +136,7 @@ class RecordBuilder {
   /// The log says that the program began with its first step, or with new weights: a number that falls back
   /// is then another run's, whether or not its first lines are there.
   void begin_anew();
-  /// Line and rank are filled in when the reader left them open. Only those `fields` are looked at (bit i:
+  /// Line and rank are filled in when the reader left them open. Only those `fields` are examined (bit i:
   /// field i; besides the rank).
   void step(Step& step, std::uint32_t fields = all_fields);
   static constexpr std::uint32_t all_fields = (std::uint32_t{1} << field_count) - 1;

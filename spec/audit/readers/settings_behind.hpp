@@ -1,5 +1,5 @@
 #pragma once
-// Settings that stand behind a prefix which is not known and is left on: they are lost, and that is told.
+// Settings that stand behind a prefix which is not known and is left on: they are lost, and that is reported.
 #include <optional>
 #include <string>
 #include <vector>

@@ -36,7 +36,7 @@ Words::Words(std::vector<std::string_view> words) : words_(std::move(words)) {
   for (std::size_t i = 0; i < words_.size(); ++i) {
     const std::string_view word = words_[i];
     if (word.size() < 3) throw std::logic_error("a word of fewer than three bytes: " + std::string(word));
-    // Every second pair of a text is looked at: one of two that follow each other is among them.
+    // Every second pair of a text is examined: one of two that follow each other is among them.
     const std::size_t at = std::min<std::size_t>(rarest(word.substr(0, 128)), 126);
     for (const std::size_t offset : {at, at + 1}) {
       const std::uint16_t pair = pair_at(word.data() + offset);

@@ -17,7 +17,7 @@ class Words {
   bool any_in(std::string_view text) const { return in(text) != 0; }
 
  private:
-  /// Two bytes of a word by which it is noticed.
+  /// Two bytes of a word by which it is recognised.
   struct Place {
     std::uint16_t pair = 0;
     std::uint8_t word = 0, offset = 0;

@@ -35,8 +35,8 @@ void PaperOps::exchange_routing(const Site& site, Routing& routing) {
   const std::int64_t N = routing.rows.rows(), A = routing.rows.columns(), e = expert_ranks(),
                      visits = sent_tokens(N), rows = arrived_rows(N), came = std::min(e * N, rows),
                      ends = s_.model.experts->count / e, weight = statistic_ / index_bytes;
-  record(site, Collective::all_to_all, Count(2 * e) * index_bytes);
-  record(site, Collective::all_to_all, Count(visits) * A * (index_bytes + statistic_));
+  record(site.op, Group::experts, Collective::all_to_all, Count(2 * e) * index_bytes);
+  record(site.op, Group::experts, Collective::all_to_all, Count(visits) * A * (index_bytes + statistic_));
   {
     const Tensor visited = temporary("visited", {N, e}, index_bytes);
     routing.visit_slots = make("visit_slots", Purpose::activations, {N * e}, index_bytes);
@@ -66,8 +66,12 @@ PaperOps::Pending<Operand> PaperOps::begin_dispatch(const Site& site, Operand x,
   record(site, pass_of(pass), {},
          (Count(x.rows) + visits) * x.columns * element_ + Count(routing.visit_slots.rows()) * index_bytes);
   Tensor leaving = make("leaving", site.purpose, {visits, x.columns}, element_);
-  const auto number = record(site, Collective::all_to_all, Count(visits) * x.columns * element_);
-  return {operand(value(site, {came, x.columns})), std::move(leaving), number};
+  const auto number =
+      record(site.op, Group::experts, Collective::all_to_all, Count(visits) * x.columns * element_);
+  Pending<Operand> pending{operand(value(site, {came, x.columns})), std::move(leaving), number};
+  x = {};
+  run_deferred();
+  return pending;
 }
 
 PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arrived,
@@ -76,11 +80,13 @@ PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arr
   match(site, of_arrived.rows(), routing.arrived_rows.rows());
   const bool statistic = *site.statistic != '\0';  // the gradients of choices' weights
   const std::int64_t bytes = statistic ? statistic_ : element_;
-  const auto number =
-      record(site, Collective::all_to_all, Count(of_arrived.rows()) * of_arrived.columns() * bytes);
+  const auto number = record(site.op, Group::experts, Collective::all_to_all,
+                             Count(of_arrived.rows()) * of_arrived.columns() * bytes);
   const std::vector<std::int64_t> back = {sent_tokens(routing.visit_rows.rows()), of_arrived.columns()};
-  return {make(statistic ? site.statistic : site.value, site.purpose, back, bytes), std::move(of_arrived),
-          number};
+  Pending<Tensor> pending{make(statistic ? site.statistic : site.value, site.purpose, back, bytes),
+                          std::move(of_arrived), number};
+  run_deferred();
+  return pending;
 }
 
 Tensor PaperOps::add_returned(const Site& site, const Tensor& base, const Tensor& returned,

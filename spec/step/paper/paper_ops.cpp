@@ -12,7 +12,6 @@
 #include "spec/ops/linear.hpp"
 #include "spec/ops/rms_norm.hpp"
 #include "spec/ops/swiglu.hpp"
-#include "spec/parallel/expert_ranks.hpp"
 #include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {
@@ -20,6 +19,7 @@ namespace assay::spec::paper {
 static_assert(step::HeadOpSet<PaperOps>);
 
 using memory::Machine;
+using time::StepOp;
 using time::StepPass;
 
 namespace {
@@ -47,22 +47,26 @@ std::vector<std::int64_t> numbers_of(const std::vector<std::vector<std::int64_t>
 
 std::int64_t Tensor::columns() const { return rows() == 0 ? 0 : entries_of(storage->shape) / rows(); }
 
-PaperOps::PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace* trace,
+PaperOps::PaperOps(const memory::Setting& setting, const Share& share, memory::Ledger& ledger, Trace* trace,
                    const std::vector<std::vector<std::int64_t>>& lengths)
     : s_(setting),
       ledger_(ledger),
       trace_(trace),
       lengths_(lengths),
       documents_(numbers_of(lengths, setting.micro, setting.sequence_length)),
-      inventory_(rank_inventory(setting.model, {setting.expert_ranks, 0})),
-      codes_(setting.layout.shards_weights() ? gathered_codes(inventory_, setting.linear, false)
-                                             : GatheredCodes{}),
+      share_(share),
+      codes_(setting.layout.shards_weights()
+                 ? gathered_codes(share.sets.front().partition.inventory, setting.linear, false)
+                 : GatheredCodes{}),
       element_(element_bytes(setting.dtype)),
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads),
       auxiliary_(setting.auxiliary),
-      drops_(setting.capacity > 0) {
+      drops_(setting.capacity > 0),
+      deferred_(setting.tensor_ranks > 1 || setting.expert_ranks > 1) {
   size_batch(setting.micro, setting.sequence_length);
+  for (std::size_t number = 0; trace && number < share.sets.size(); ++number)
+    layouts_.emplace_back(setting, share, number, *trace);
 }
 
 void PaperOps::size_batch(std::int64_t B, std::int64_t T) {
@@ -70,37 +74,49 @@ void PaperOps::size_batch(std::int64_t B, std::int64_t T) {
   attention_flops_.reset();
 }
 
-void PaperOps::micro_batches(std::int64_t times, bool first) { times_ = times, first_micro_batch_ = first; }
+// Parameters. Decoder blocks of a kind, dense or with experts, have the shapes of the first of it.
 
-// Parameters. All decoder blocks of a kind, dense or with experts, have the shapes of the first.
-
-step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) const {
-  step::BlockParameters<Weight, Vector> out;
-  std::int64_t alike = block;  // the first of its kind
+const step::BlockParameters<Weight, Vector>& PaperOps::parameters(std::int64_t block) {
+  std::int64_t alike = block;
   for (std::int64_t other = block - 1; block <= s_.model.layers && other >= 1; --other)
     if (s_.model.sparse(other - 1) == s_.model.sparse(block - 1)) alike = other;
-  fill_block(out, inventory_, alike, s_.model.tied_embeddings,
-             [recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers)), codes = codes_.of(block),
-              experts = s_.linear.experts](auto& field, const Parameter& first, std::int64_t rows) {
-               if constexpr (std::is_same_v<decltype(field), Weight&>) {
-                 const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down,
-                            routed = first.role >= Role::expert_gate && first.role <= Role::expert_down;
-                 field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes,
-                          routed && experts ? recipe : quantise::Recipe::none};
-               } else {
-                 field = {rows};
-               }
-             });
-  return out;
+  const quantise::Recipe recipe = recipe_.value_or(s_.linear.of(block, s_.model.layers));
+  const bool codes = codes_.of(block);
+  const auto [found, is_new] = parameters_.try_emplace({alike, recipe, codes});
+  for (std::size_t set = 0; is_new && set < share_.sets.size(); ++set)
+    fill_block(found->second, share_.sets[set].partition.inventory, alike, s_.model.tied_embeddings,
+               [&](auto& field, const Parameter& first, std::int64_t rows) {
+                 if constexpr (std::is_same_v<decltype(field), Weight&>) {
+                   const bool of_experts = first.role >= Role::router && first.role <= Role::shared_down,
+                              routed = first.role >= Role::expert_gate && first.role <= Role::expert_down;
+                   field = {rows, first.shape.at(1), of_experts ? quantise::Recipe::none : recipe, codes,
+                            routed && s_.linear.experts ? recipe : quantise::Recipe::none};
+                 } else {
+                   field = {rows};
+                 }
+               });
+  return found->second;
+}
+
+step::BlockParameters<Weight, Vector> PaperOps::acquire(std::int64_t block) {
+  for (PaperLayout& layout : layouts_) layout.acquire(block);
+  return parameters(block);
+}
+
+void PaperOps::gradients_ready(std::int64_t block) {
+  deferred_.add_ready([this, block] {
+    for (PaperLayout& layout : layouts_) layout.gradients_ready(block);
+  });
 }
 
 /// Layouts that hold gradients whole write them with a step's first GEMM. Those that gather blocks sum a
 /// decoder block's anew in each micro-batch, and add to the head's.
-step::BlockParameters<Gradient, VectorGradient> PaperOps::gradients(std::int64_t block) const {
+step::BlockParameters<Gradient, VectorGradient> PaperOps::gradients(std::int64_t block) {
+  for (PaperLayout& layout : layouts_) layout.gradients(block);
   const bool of_decoder = block >= 1 && block <= s_.model.layers;
   const bool starts = s_.layout.shards_weights() ? of_decoder : first_micro_batch_;
   return step::convert(
-      acquire(block),
+      parameters(block),
       [&](const Weight& weight) {
         return Gradient{weight.out, weight.in, starts};
       },
@@ -117,6 +133,14 @@ void PaperOps::moment(const char* what, std::int64_t block, const char* part) {
 std::shared_ptr<const void> PaperOps::recompute() {
   const bool before = std::exchange(again_, true);
   return {this, [this, before](const void*) { again_ = before; }};
+}
+
+/// Behind a collective that begins while forward runs again, what waited is still backward.
+void PaperOps::run_deferred() {
+  if (deferred_.empty()) return;
+  const bool before = std::exchange(again_, false);
+  deferred_.run();
+  again_ = before;
 }
 
 // Tensors.
@@ -201,7 +225,7 @@ Operand PaperOps::quantised(const Site& site, const char* name, Purpose purpose,
   record(at, backward ? StepPass::backward : StepPass::forward, {Count(0), Count(rows) * columns},
          Count(rows) * columns * element_ + code_bytes(rows, columns, weight, role, readers));
   if (weight.of_experts() && expert_ranks() > 1)
-    record(at, Collective::all_reduce, Count(f32_bytes));  // amax
+    record(at.op, Group::experts, Collective::all_reduce, Count(f32_bytes));  // amax
   return coded(name, purpose, rows, columns, weight, role, readers);
 }
 
@@ -223,7 +247,7 @@ Quantised PaperOps::weight_twin(const Site& site, const Weight& weight, ReadBy r
     // Kept twins are made before the step's first forward, or behind the update before it.
     const bool made = first_micro_batch_ && !again_ && reader == ReadBy::forward;
     if (made && weight.of_experts() && expert_ranks() > 1)
-      record(site, Collective::all_reduce, Count(f32_bytes));
+      record(site.op, Group::experts, Collective::all_reduce, Count(f32_bytes));
     return {};
   }
   if (weight.codes) return reader == ReadBy::forward ? Quantised{} : transposed_codes(site, weight);
@@ -259,10 +283,11 @@ Tensor PaperOps::own_ids(std::int64_t count) {
   return tensor_ranks() == 1 ? Tensor{} : temporary("own_ids", {count}, id_bytes);
 }
 
-std::optional<std::size_t> PaperOps::record(const Site& site, Collective kind, const Count& bytes) {
+std::optional<std::size_t> PaperOps::record(StepOp op, Group over, Collective kind, const Count& bytes) {
   if (!trace_) return {};
-  trace_->collectives.push_back({.op = site.op,
+  trace_->collectives.push_back({.over = over,
                                  .kind = kind,
+                                 .op = op,
                                  .bytes = bytes,
                                  .calls = static_cast<double>(times_) * static_cast<double>(chunk_times_),
                                  .begun = trace_->ops.size(),
@@ -274,8 +299,11 @@ PaperOps::Pending<Tensor> PaperOps::begin_all_gather(const Site& site, Tensor x)
   if (tensor_ranks() == 1) return {std::move(x), {}};
   std::vector<std::int64_t> shape = x.storage->shape;
   shape.front() *= tensor_ranks();
-  const auto number = record(site, Collective::all_gather, Count(entries_of(shape)) * element_);
-  return {temporary("all_rows", shape, element_), std::move(x), number};
+  const auto number =
+      record(site.op, Group::tensor, Collective::all_gather, Count(entries_of(shape)) * element_);
+  Pending<Tensor> pending{temporary("all_rows", shape, element_), std::move(x), number};
+  run_deferred();
+  return pending;
 }
 
 PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand x) {
@@ -288,9 +316,12 @@ PaperOps::Pending<Operand> PaperOps::begin_all_gather(const Site& site, Operand 
 PaperOps::Pending<Tensor> PaperOps::begin_reduce_scatter(const Site& site, Tensor part) {
   if (tensor_ranks() == 1) return {std::move(part), {}};
   std::vector<std::int64_t> shape = part.storage->shape;
-  const auto number = record(site, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
+  const auto number =
+      record(site.op, Group::tensor, Collective::reduce_scatter, Count(entries_of(shape)) * element_);
   shape.front() /= tensor_ranks();
-  return {temporary("own_rows", shape, element_), std::move(part), number};
+  Pending<Tensor> pending{temporary("own_rows", shape, element_), std::move(part), number};
+  run_deferred();
+  return pending;
 }
 
 void PaperOps::add(const Site& site, Tensor& sum, const Tensor& gradient) {
@@ -526,9 +557,10 @@ void PaperOps::norm_scratch(std::int64_t most_rows, std::int64_t columns) {
 }
 
 /// One pass over [N, D] more than the equation's, as dx is added to, and one where the value is made again.
-Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                                    const Tensor& rstd, Tensor& dx, const VectorGradient& dgain,
-                                    const Weight& weight, Operand kept, ForwardValue forward_value) {
+step::NormGradient<PaperOps> PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                         const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                         const VectorGradient& dgain, const Weight& weight,
+                                                         Operand kept, ForwardValue forward_value) {
   begin_op(site);
   match(site, x.columns(), gain.entries);
   match(site, dgain.entries, gain.entries);
@@ -540,11 +572,12 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
          rms_norm::backward_bytes(shape, element_, statistic_) +
              (in_dy ? 2 : 1) * Count(shape.N) * shape.D * element_);
   norm_scratch(std::min<std::int64_t>(shape.N, memory::norm_partial_rows), shape.D);
+  if (dx.storage.use_count() > 1) dx = make("dx", Purpose::temporaries, dx.storage->shape, element_);
   write(dx);
-  if (!made_again) return kept;
+  if (!made_again) return {std::move(dx), std::move(kept)};
   if (in_dy) {
     write(dy);
-    return operand(dy);
+    return {std::move(dx), operand(dy)};
   }
   dy = {};
   Site at = site;
@@ -561,8 +594,8 @@ Operand PaperOps::rms_norm_backward(const Site& site, Tensor dy, const Tensor& x
   }
   if (!on_gpu()) composed = temporary("composed", {shape.N, shape.D}, element_);
   wide = {}, product = {};
-  return coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
-               ReadBy::weight_gradient);
+  return {std::move(dx), coded(site.value, site.purpose, shape.N, shape.D, weight, quantise::Role::activation,
+                               ReadBy::weight_gradient)};
 }
 
 qk_norm::Shape PaperOps::normed(const Vector& q_gain, const Vector& k_gain) const {
@@ -632,10 +665,10 @@ attention::Shape PaperOps::attention_shape() const {
   return {.B = B_, .T = T_, .H = m.heads, .K = m.kv_heads, .E = m.head_dim, .W = m.value_dim()};
 }
 
-Attention PaperOps::attention(const Site& site, const Tensor& qkv) {
+Attention PaperOps::attention(const Site& site, const Heads& heads) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
-  match(site, qkv.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
+  match(site, heads.joined.columns(), (shape.H + shape.K) * shape.E + shape.K * shape.W);
   if (trace_) {
     record(site, StepPass::forward, attention::forward_flops(shape, mask()),
            attention::forward_bytes(shape, element_, statistic_));
@@ -657,9 +690,9 @@ Operand PaperOps::attention_operand(const Site& site, const Attention& attention
   return quantised(site, "attended", Purpose::activations, rows, weight, quantise::Role::activation, readers);
 }
 
-/// cuDNN writes dqkv as one tensor, plain GEMMs and loops when their own tensors are gone; FlashAttention
-/// gives dq, dk and dv apart.
-Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved) {
+/// cuDNN and our loops write the gradients as one tensor, plain GEMMs when their own tensors are gone;
+/// FlashAttention gives dq, dk and dv apart.
+HeadGradients PaperOps::attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved) {
   begin_op(site);
   const attention::Shape shape = attention_shape();
   match(site, dy.columns(), shape.H * shape.W);
@@ -671,25 +704,34 @@ Tensor PaperOps::attention_backward(const Site& site, Tensor dy, Tensor qkv, con
       for (const ExecutedPass pass : {ExecutedPass::backward, ExecutedPass::recompute})
         execute(part, pass, attention_flops().at(part, pass));
   }
-  const memory::AttentionKernel kernel = attention_kernel(s_);
-  Tensor dq, dk, dv, dqkv;
-  const auto whole = [&] { return temporary(site.gradient, qkv.storage->shape, element_); };
-  if (kernel == memory::AttentionKernel::cudnn) dqkv = whole();
-  if (kernel == memory::AttentionKernel::flash) {
-    dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
-    dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
-    dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
+  const AttentionBackend backend = attention_backend(s_);
+  HeadGradients out;
+  const auto whole = [&] { return temporary(site.gradient, heads.joined.storage->shape, element_); };
+  if (backend == AttentionBackend::cudnn) out.joined = whole();
+  if (backend == AttentionBackend::flash) {
+    out.dq = temporary("dq", {B_, T_, shape.H, shape.E}, element_);
+    out.dk = temporary("dk", {B_, T_, shape.K, shape.E}, element_);
+    out.dv = temporary("dv", {B_, T_, shape.K, shape.W}, element_);
   }
   held(attention_backward_scratch(s_, B_, T_));
-  return dqkv.defined() ? dqkv : whole();
+  if (!out.joined.defined() && !out.dq.defined()) out.joined = whole();
+  return out;
 }
 
-/// Where parts are joined they are turned in the same pass.
-Tensor PaperOps::attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv,
-                                                 const Attention& saved) {
-  Tensor dqkv = attention_backward(site, std::move(dy), std::move(qkv), saved);
-  record(step::site::rope, StepPass::backward, rope::backward_flops(turned()),
+Tensor PaperOps::together(HeadGradients gradients) {
+  if (gradients.joined.defined()) return std::move(gradients.joined);
+  const attention::Shape shape = attention_shape();
+  return temporary(step::site::attention.gradient,
+                   {B_ * T_, (shape.H + shape.K) * shape.E + shape.K * shape.W}, element_);
+}
+
+/// Gradients that stand apart are joined in the same pass.
+Tensor PaperOps::rope_backward(const Site& site, HeadGradients gradients) {
+  begin_op(site);
+  record(site, StepPass::backward, rope::backward_flops(turned()),
          rope::backward_bytes(turned(), element_, statistic_));
+  Tensor dqkv = together(std::move(gradients));
+  write(dqkv);
   return dqkv;
 }
 
@@ -799,8 +841,8 @@ void PaperOps::losses_over_tensor_ranks(const Site& site, std::int64_t rows) {
   // Maximum, sum of exponentials and the target's logit; the maximum of all ranks, and what rescales by it.
   const Tensor partial = make("loss_partial", Purpose::head, {3, rows}, statistic_),
                top = make("loss_top", Purpose::head, {2, rows}, statistic_);
-  record(site, Collective::all_reduce, Count(rows) * statistic_);
-  record(site, Collective::all_reduce, 2 * Count(rows) * statistic_);
+  record(site.op, Group::tensor, Collective::all_reduce, Count(rows) * statistic_);
+  record(site.op, Group::tensor, Collective::all_reduce, 2 * Count(rows) * statistic_);
 }
 
 /// lse in fp64, from which a CPU subtracts a copy in fp64; and which targets are ignored.
@@ -831,14 +873,14 @@ PaperOps::ChunkLoss PaperOps::cross_entropy(const Site& site, Tensor& logits, co
   Tensor own = own_ids(chunk.count);
   if (tensor_ranks() > 1) losses_over_tensor_ranks(site, chunk.count);
   const bool gathers =
-      s_.mixture && tensor_ranks() == 1;  // the targets' logits, which gradients are written over
+      s_.sources > 0 && tensor_ranks() == 1;  // the targets' logits, which gradients are written over
   Tensor ids = gathers ? make("target_ids", Purpose::head, {chunk.count}, id_bytes) : Tensor();
   const Tensor of_target = gathers ? make("target_logits", Purpose::head, {chunk.count}, element_) : Tensor();
   ids = {};
   Tensor lse = statistic(site, {chunk.count});
   if (on_gpu()) make("loss_terms", Purpose::head, {2, chunk.count}, f64_bytes);
   write(logits);
-  if (s_.mixture) {
+  if (s_.sources > 0) {
     if (chunk.first) kept_row_losses_ = make("losses_by_source", Purpose::head, {N_}, f64_bytes);
     row_losses(chunk.count);
   }

@@ -3,9 +3,11 @@
 // in a ledger, in the trainer's order, and notes of each op its FLOPs and the bytes that it must move. What
 // an op takes beside its results on each machine is known here or in spec/memory/attention.hpp.
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "spec/flops/executed.hpp"
@@ -16,8 +18,9 @@
 #include "spec/ops/qk_norm.hpp"
 #include "spec/ops/rope.hpp"
 #include "spec/parallel/collective.hpp"
-#include "spec/parallel/gathered_codes.hpp"
+#include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"
+#include "spec/step/paper/paper_layout.hpp"
 
 namespace assay::spec::paper {
 
@@ -82,6 +85,14 @@ struct Gradient {
 struct VectorGradient {
   std::int64_t entries = 0;
 };
+/// q, k and v of all heads, side by side.
+struct Heads {
+  Tensor joined;
+};
+/// Their gradients: side by side, or apart.
+struct HeadGradients {
+  Tensor joined, dq, dk, dv;
+};
 struct Attention {
   Tensor y, lse;
   bool defined() const { return y.defined(); }
@@ -134,10 +145,16 @@ struct OpMemory {
   std::int64_t times = 1;  ///< chunks of the head that it stands for
 };
 
-/// One collective over the tensor ranks or the expert ranks, or several of the same size.
+/// The ranks between which a collective runs: one of spec::RankGroups, or of a spec::ParameterSet.
+enum class Group { tokens, tensor, holders, experts, state, replicas };
+
+/// One collective, or several of the same size.
 struct CollectiveRecord {
-  time::StepOp op;  ///< that it serves
+  Group over = Group::tensor;
   Collective kind = Collective::all_gather;
+  std::optional<time::StepOp> op = {};  ///< that it serves; none: `block` of parameter set `set`
+  std::size_t set = 0;
+  std::int64_t block = 0;
   Count bytes;                         ///< as collective_table counts them [B]
   double calls = 0;                    ///< in a step
   std::size_t begun = 0, awaited = 0;  ///< the ops from begun to awaited, in Trace::ops, run meanwhile
@@ -159,14 +176,16 @@ class PaperOps {
   using Vector = paper::Vector;
   using Gradient = paper::Gradient;
   using VectorGradient = paper::VectorGradient;
+  using Heads = paper::Heads;
+  using HeadGradients = paper::HeadGradients;
   using Attention = paper::Attention;
   using Routing = paper::Routing;
   using ChunkLoss = paper::ChunkLoss;
   using PaddedHead = paper::PaddedHead;
 
   /// `lengths`: documents of each sequence of a micro-batch; empty: one each. `trace` may be null: then
-  /// memory alone is followed. Both must outlive this, as `setting` and `ledger`. Errors: SpecError step_c3.
-  PaperOps(const memory::Setting& setting, memory::Ledger& ledger, Trace* trace = nullptr,
+  /// memory alone is followed. `share`: share_of(setting). All must outlive this. Errors: SpecError step_c3.
+  PaperOps(const memory::Setting& setting, const Share& share, memory::Ledger& ledger, Trace* trace = nullptr,
            const std::vector<std::vector<std::int64_t>>& lengths = {});
 
   /// What runs from here on is named so, "sampling".
@@ -177,16 +196,24 @@ class PaperOps {
   void unquantised() { recipe_ = quantise::Recipe::none; }
   /// No backward follows what runs from here on.
   void untrained() { auxiliary_ = {}, drops_ = false; }
-  /// Behind forward: losses by row were summed by source, and are gone.
-  void end_forward() { kept_row_losses_ = {}; }
   /// What runs from here on stands for `times` micro-batches, the step's `first` among them or not.
-  void micro_batches(std::int64_t times, bool first);
+  void begin_forward(std::int64_t times, bool first);
+  /// Losses by row were summed by source, and are gone.
+  void end_forward();
+  void begin_backward(bool last);
+  /// Sums over ranks behind the last backward, and what ends a step.
+  void end_step();
 
   const ModelSpec& model() const { return s_.model; }
-  step::BlockParameters<Weight, Vector> acquire(std::int64_t block) const;
-  step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block) const;
+  step::BlockParameters<Weight, Vector> acquire(std::int64_t block);
+  step::BlockParameters<Gradient, VectorGradient> gradients(std::int64_t block);
   void release(std::int64_t) const {}
-  void gradients_ready(std::int64_t) const {}
+  void gradients_ready(std::int64_t block);
+  template <class Work>
+  void defer(Work work) {
+    deferred_.add(std::move(work));
+  }
+  void run_deferred();
 
   void moment(const char* what, std::int64_t block = 0, const char* part = "");
   /// Forward runs again while the result lives.
@@ -224,9 +251,10 @@ class PaperOps {
                                   ReadBy readers);
   step::Normed<PaperOps> rms_norm_of_sum(const Site& site, Tensor& sum, const Tensor& residual,
                                          const Vector& gain, const Weight& weight, ReadBy readers);
-  Operand rms_norm_backward(const Site& site, Tensor dy, const Tensor& x, const Vector& gain,
-                            const Tensor& rstd, Tensor& dx, const VectorGradient& dgain, const Weight& weight,
-                            Operand kept, ForwardValue value);
+  step::NormGradient<PaperOps> rms_norm_backward(const Site& site, Tensor dy, const Tensor& x,
+                                                 const Vector& gain, const Tensor& rstd, Tensor dx,
+                                                 const VectorGradient& dgain, const Weight& weight,
+                                                 Operand kept, ForwardValue value);
   Tensor linear(const Site& site, const Operand& x, const Weight& weight, const Vector& bias = {});
   Tensor linear_residual(const Site& site, const Tensor& residual, const Operand& x, const Weight& weight);
   Tensor linear_input_gradient(const Site& site, const Operand& dy, const Weight& weight);
@@ -238,11 +266,13 @@ class PaperOps {
                              const Vector& k_gain, const Tensor& rstd, const VectorGradient& dq_gain,
                              const VectorGradient& dk_gain);
   void rope(const Site& site, Tensor& qkv);
-  Attention attention(const Site& site, const Tensor& qkv);
+  Heads heads(Tensor qkv) const { return {std::move(qkv)}; }
+  Attention attention(const Site& site, const Heads& heads);
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
-  Tensor attention_backward(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
-  Tensor attention_backward_through_rope(const Site& site, Tensor dy, Tensor qkv, const Attention& saved);
+  HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
+  Tensor together(HeadGradients gradients);
+  Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   // Latent attention (paper_latent.cpp).
   step::LatentSplit<PaperOps> latent_split(const Site& site, const Tensor& down);
@@ -333,7 +363,10 @@ class PaperOps {
   void record_gemm(const Site& site, time::StepPass pass, const Gemm& gemm, const Count& bytes);
   void execute(FlopComponent component, ExecutedPass pass, ExecutedCount count);
   /// Its place in the trace. It counts as awaited at once, until `wait` says when.
-  std::optional<std::size_t> record(const Site& site, Collective kind, const Count& bytes);
+  std::optional<std::size_t> record(time::StepOp op, Group over, Collective kind, const Count& bytes);
+  void sum_over_tokens(time::StepOp op, std::int64_t of_rows, std::int64_t of_sequences);
+  void sum_shared_gradients();
+  const step::BlockParameters<Weight, Vector>& parameters(std::int64_t block);
   Tensor own_ids(std::int64_t count);
   void row_losses(std::int64_t rows);
   void losses_over_tensor_ranks(const Site& site, std::int64_t rows);
@@ -348,8 +381,12 @@ class PaperOps {
   Trace* const trace_;
   const std::vector<std::vector<std::int64_t>>& lengths_;
   const std::vector<std::int64_t> documents_;  ///< their number at each token
-  const Inventory inventory_;
-  const GatheredCodes codes_;  ///< of a layout that gathers blocks
+  const Share& share_;
+  const GatheredCodes codes_;         ///< of a layout that gathers blocks
+  std::vector<PaperLayout> layouts_;  ///< of each set; none without a trace
+  /// By kind, recipe and codes: blocks that have these in common have the same shapes.
+  std::map<std::tuple<std::int64_t, quantise::Recipe, bool>, step::BlockParameters<Weight, Vector>>
+      parameters_;
   const std::int64_t element_, statistic_, all_heads_;
   std::int64_t B_ = 0, T_ = 0, N_ = 0;
   std::int64_t block_ = 0;  ///< that runs
@@ -360,6 +397,7 @@ class PaperOps {
   router::Auxiliary auxiliary_;
   bool drops_ = false;  ///< rows, by a capacity
   bool again_ = false;
+  step::Deferred deferred_;
   Tensor kept_row_losses_;                        ///< of a mixture's micro-batch
   std::optional<ExecutedFlops> attention_flops_;  ///< of one block and micro-batch
 };

@@ -5,7 +5,6 @@
 #include "spec/error.hpp"
 #include "spec/memory/document_slots.hpp"
 #include "spec/memory/state.hpp"
-#include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 #include "spec/parallel/volume.hpp"
@@ -21,12 +20,13 @@ using memory::Setting;
 using Activations = step::Activations<PaperOps>;
 
 /// impl/ops/init/init.cpp: drawn in fp64 on the CPU, in place on a GPU.
-void initialise(const Setting& s, Ledger& ledger) {
+void initialise(const Setting& s, const Share& share, Ledger& ledger) {
   if (s.machine == Machine::cuda) return;
   ledger.enter("initial weights");
   std::int64_t largest = 0;
-  for (const Parameter& parameter : inventory(s.model).parameters)
-    if (parameter.matrix()) largest = std::max(largest, parameter.size);
+  for (const ParameterSet& set : share.sets)
+    for (const Parameter& parameter : set.partition.inventory.parameters)
+      if (parameter.matrix()) largest = std::max(largest, parameter.size);
   ledger.make("initial_values", Purpose::temporaries, {largest}, 8);
 }
 
@@ -62,15 +62,17 @@ void micro_batches(const Setting& s, PaperOps& ops) {
   for (const Action& action : step_actions(walked, Layout{})) {
     if (action.micro_batch < 0) continue;
     const bool first = action.micro_batch == 0;
-    ops.micro_batches(first ? 1 : s.micro_batches - 1, first);
     Activations& activations = saved[static_cast<std::size_t>(action.micro_batch)];
     if (action.kind == ActionKind::forward) {
+      ops.begin_forward(first ? 1 : s.micro_batches - 1, first);
       step::forward(ops, s.recompute, activations);
       ops.end_forward();
     } else if (action.kind == ActionKind::backward) {
+      ops.begin_backward(/*last=*/action.micro_batch + 1 == walked);
       step::backward(ops, std::move(activations));
     }
   }
+  ops.end_step();
 }
 
 /// impl/run/validation.cpp: a forward pass that keeps nothing, between two steps. `in_steps`: bytes of the
@@ -128,9 +130,9 @@ void check(const Setting& s) {
 /// What a rank quantises of its own shard, where decoder blocks are gathered as codes: behind the update
 /// every block's amax, and each block once more for every gather. Counted under the update, which brings it
 /// about.
-std::vector<time::StepOpCount> shard_ops(const Setting& s) {
+std::vector<time::StepOpCount> shard_ops(const Setting& s, const Share& share) {
   if (!s.layout.shards_weights()) return {};
-  const Partition parts = partition(inventory(s.model), s.layout.shard_ranks);
+  const Partition& parts = share.sets.front().partition;
   const std::vector<std::int64_t> gathers =
       block_gathers(parts.inventory.blocks, s.micro_batches, s.model.tied_embeddings);
   const std::int64_t element = element_bytes(s.dtype);
@@ -150,22 +152,17 @@ std::vector<time::StepOpCount> shard_ops(const Setting& s) {
 
 }  // namespace
 
-void walk(const Setting& setting, Ledger& ledger) {
+void walk(const Setting& setting, const Share& share, Ledger& ledger) {
   check(setting);
-  const std::vector<memory::Tensor> state = hold_state(setting, ledger);
-  initialise(setting, ledger);
+  const std::vector<memory::Tensor> state = hold_state(setting, share, ledger);
+  initialise(setting, share, ledger);
   const std::vector<memory::Tensor> twins = hold_twins(setting, ledger);
-  PaperOps ops(setting, ledger);
+  PaperOps ops(setting, share, ledger);
   {
     const std::vector<memory::Tensor> inputs = hold_inputs(setting, ledger);
     const Count between_steps = ledger.now();
     ledger.mark();
     micro_batches(setting, ops);
-    if (setting.shared_gradients > 0) {
-      ledger.enter("sums over tensor ranks");
-      ledger.make("shared_gradients", Purpose::temporaries, {setting.shared_gradients},
-                  setting.dtype == Dtype::bf16 ? 4 : element_bytes(setting.dtype));
-    }
     validate(setting, ledger, ops, ledger.most() - between_steps);
   }
   sample(setting, ledger, ops);
@@ -173,21 +170,22 @@ void walk(const Setting& setting, Ledger& ledger) {
 
 std::vector<memory::Item> kept_activations(const Setting& setting) {
   check(setting);
+  const Share share = share_of(setting);
   Ledger ledger;
-  PaperOps ops(setting, ledger);
+  PaperOps ops(setting, share, ledger);
   Activations saved;
   step::forward(ops, setting.recompute, saved);
   ops.end_forward();
   return ledger.there();
 }
 
-Trace trace(const Setting& setting, const std::vector<std::vector<std::int64_t>>& lengths) {
+Trace trace(const Setting& setting, const Share& share,
+            const std::vector<std::vector<std::int64_t>>& lengths) {
   check(setting);
   Ledger ledger;
   Trace out;
-  PaperOps ops(setting, ledger, &out, lengths);
+  PaperOps ops(setting, share, ledger, &out, lengths);
   micro_batches(setting, ops);
-  out.memory.back().most = ledger.most();
   return out;
 }
 
@@ -202,7 +200,7 @@ std::vector<std::size_t> calls_of(const Trace& trace) {
   return calls;
 }
 
-std::vector<time::StepOpCount> step_ops(const Setting& setting) {
+std::vector<time::StepOpCount> step_ops(const Setting& setting, const Share& share) {
   std::vector<time::StepOpCount> ops;
   const auto add = [&](const time::StepOpCount& one) {
     const auto alike = std::find_if(ops.begin(), ops.end(), [&](const time::StepOpCount& each) {
@@ -214,9 +212,9 @@ std::vector<time::StepOpCount> step_ops(const Setting& setting) {
     else
       alike->calls += one.calls;
   };
-  for (const OpRecord& record : trace(setting).ops) add(record.count);
-  for (const time::StepOpCount& one : shard_ops(setting)) add(one);
-  const auto optimizer = time::optimizer_ops(setting.model, setting.dtype, setting.states);
+  for (const OpRecord& record : trace(setting, share).ops) add(record.count);
+  for (const time::StepOpCount& one : shard_ops(setting, share)) add(one);
+  const auto optimizer = time::optimizer_ops(share, setting.dtype, setting.states);
   ops.insert(ops.end(), optimizer.begin(), optimizer.end());
   return ops;
 }

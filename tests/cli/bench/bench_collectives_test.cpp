@@ -154,7 +154,9 @@ TEST_F(CollectivesProgram, TwoRanksOnTheCpuAtTheSizesOfTheLayouts) {
   for (const char* name : {"1 MiB", "16 MiB"}) EXPECT_EQ(seen[name], 4) << name;
   // A step of zero1 scatters and gathers all parameters once: the sizes are those of its volume.
   const auto zero1 = spec::layout_of(spec::DataParallel::zero1, 2);
-  const auto volume = spec::step_volume(zero1, partition, {.gradient_bytes = 4, .weight_bytes = 2}).shard;
+  const auto volume = spec::step_volume(spec::share(spec::find_model("tiny-llama"), {.layout = zero1}),
+                                        {.gradient_bytes = 4, .weight_bytes = 2})
+                          .shard;
   EXPECT_EQ(volume[Collective::reduce_scatter], Count(elements.at("all parameters") * 4));
   EXPECT_EQ(volume[Collective::all_gather], Count(elements.at("all parameters") * 2));
 }

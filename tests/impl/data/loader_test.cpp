@@ -43,11 +43,11 @@ class Probe final : public SampleSource {
   std::int64_t samples_;
 };
 
-LoaderPlan plan(std::int64_t sequences, spec::data::Deal deal = {1, 1}) {
+LoaderPlan plan(std::int64_t sequences, spec::data::BatchSplit split = {1, 1}) {
   LoaderPlan plan;
   plan.seed = 5;
   plan.sequences = sequences;
-  plan.deal = deal;
+  plan.split = split;
   return plan;
 }
 
@@ -64,17 +64,18 @@ bool same(const StepBatches& a, const StepBatches& b) {
 }
 
 RC_GTEST_PROP(LoaderImpl, GivesTheSamplesOfTheOrderToEachRankInStepOrder, (std::uint64_t seed)) {
-  const spec::data::Deal deal{*rc::gen::inRange<std::int64_t>(1, 4), *rc::gen::inRange<std::int64_t>(1, 5)};
+  const spec::data::BatchSplit split{*rc::gen::inRange<std::int64_t>(1, 4),
+                                     *rc::gen::inRange<std::int64_t>(1, 5)};
   const auto accumulation = *rc::gen::inRange<std::int64_t>(1, 4);
   const auto source = std::make_shared<Probe>(*rc::gen::inRange<std::int64_t>(1, 50));
   LoaderPlan plan;
   plan.seed = seed;
-  plan.sequences = accumulation * deal.micro * deal.ranks;
-  plan.deal = deal;
+  plan.sequences = accumulation * split.micro * split.ranks;
+  plan.split = split;
   plan.start_step = *rc::gen::inRange<std::int64_t>(0, 1000);
   plan.prefetch = *rc::gen::inRange<std::int64_t>(0, 4);
   const spec::data::SampleOrder order{seed, source->samples(), plan.sequences};
-  for (plan.rank = 0; plan.rank < deal.ranks; ++plan.rank) {
+  for (plan.rank = 0; plan.rank < split.ranks; ++plan.rank) {
     Loader loader(source, plan);
     for (std::int64_t step = plan.start_step; step < plan.start_step + 3; ++step) {
       const StepBatches got = loader.next();
@@ -83,7 +84,7 @@ RC_GTEST_PROP(LoaderImpl, GivesTheSamplesOfTheOrderToEachRankInStepOrder, (std::
       RC_ASSERT(static_cast<std::int64_t>(got.micro_batches.size()) == accumulation);
       for (std::int64_t m = 0; m < accumulation; ++m) {
         const MicroBatch& batch = got.micro_batches[static_cast<std::size_t>(m)];
-        const auto samples = spec::data::micro_batch_samples(order, deal, step, plan.rank, m);
+        const auto samples = spec::data::micro_batch_samples(order, split, step, plan.rank, m);
         RC_ASSERT(batch.sample_ids == samples);
         for (std::size_t b = 0; b < samples.size(); ++b) RC_ASSERT(batch.inputs[2 * b] == samples[b]);
       }

@@ -32,6 +32,9 @@ GpuFacts with(const std::function<void(GpuFacts&)>& change) {
 /// Every fault of a GPU, with a word that its line must have.
 std::vector<std::pair<GpuFacts, std::string>> faults() {
   return {
+      {{.runtime_cuda = 13000, .kernels = false}, "without CUDA kernels (ASSAY_CUDA=OFF"},
+      {with([](GpuFacts& f) { f.kernels = false, f.code_runs = false; }),
+       "run .toolchain/bin/cmake --preset release, then .toolchain/bin/cmake --build --preset release"},
       {{.error = "CUDA driver version is insufficient", .driver_cuda = 0, .runtime_cuda = 13000},
        "no NVIDIA driver"},
       {{.error = "CUDA driver version is insufficient", .driver_cuda = 12040, .runtime_cuda = 13000},

@@ -182,10 +182,10 @@ TEST(ExecutedFlopsImpl, PlainGemmsRunTheWholeSquare) {
     if (!m.latent) qkv = qkv.unflatten(2, {-1, m.head_dim});
     const attention::Mask mask(tests::token_batch(drawn.batch, at::kCPU).documents, m.window);
     const FlopCounter counter;
-    const auto saved = attention::aten::forward(qkv, m.heads, m.kv_heads, mask, form);
+    const auto saved = attention::aten::forward({qkv, m.heads, m.kv_heads, form}, mask);
     {
       const FlopScope scope(ExecutedPass::backward);
-      attention::aten::backward(saved.y, qkv, saved, m.heads, m.kv_heads, mask, form);
+      attention::aten::backward(saved.y, {qkv, m.heads, m.kv_heads, form}, saved, mask).joined;
     }
     const ExecutedFlops all = expected(drawn, {.kind = AttentionKernel::Kind::square});
     for (const FlopComponent component : {FlopComponent::attention_scores, FlopComponent::attention_values})

@@ -55,11 +55,12 @@ inline void compare_op_memory(const spec::memory::Setting& setting, at::Device d
   impl::TokenBatch batch;
   batch.B = setting.micro, batch.T = setting.sequence_length;
   batch.inputs = ids(), batch.targets = ids();
-  if (setting.mixture) batch.sources = at::zeros({setting.micro}, at::TensorOptions(device).dtype(at::kLong));
+  if (setting.sources > 0)
+    batch.sources = at::zeros({setting.micro}, at::TensorOptions(device).dtype(at::kLong));
   SoloCommunicator ranks(static_cast<int>(setting.layout.ranks), 0);
   impl::LayoutGroups groups(ranks, setting.layout);
   impl::ParameterBuffers buffers =
-      impl::allocate(setting.model, setting.dtype, device, setting.states, setting.layout);
+      impl::allocate(setting.model, setting.dtype, device, setting.states, {.layout = setting.layout});
   impl::initialise(buffers, setting.model, 5);
   const auto parameters =
       impl::make_parameters(buffers, setting.model, groups, buffers.gradients.scalar_type(), setting.linear);

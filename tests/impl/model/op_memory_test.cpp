@@ -36,7 +36,7 @@ RC_GTEST_PROP(OpMemoryImpl, EveryOpFindsAndTakesWhatThePaperSays, ()) {
                     .logits = *rc::gen::arbitrary<bool>(),
                     .of_batch = seed % 2 == 1 && *rc::gen::arbitrary<bool>()},
       .capacity = *rc::gen::element(0.0, 1.0, 1.5),
-      .mixture = *rc::gen::arbitrary<bool>(),
+      .sources = *rc::gen::inRange<std::int64_t>(0, 2),
       .chunk_logits = *rc::gen::element<std::int64_t>(40, 200, spec::memory::most_logits)};
   tests::compare_op_memory(setting, at::kCPU, meter, beside_ops(setting.model));
 }

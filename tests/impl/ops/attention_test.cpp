@@ -18,47 +18,63 @@ using tests::exact;
 using tests::values;
 
 RC_GTEST_PROP(AttentionImpl, MatchesReference, ()) { parity::attention_matches_reference(at::kCPU); }
+RC_GTEST_PROP(AttentionImpl, OfASpanMatchesReference, ()) {
+  parity::attention_of_a_span_matches_reference(at::kCPU);
+}
+
+/// Queries behind all keys see what the last one of the keys' own would see, each for itself.
+TEST(AttentionImpl, QueriesBehindTheKeysSeeAllOfThem) {
+  const at::Tensor q = tests::normal({2, 14, 4, 5}, 1, at::kDouble),
+                   k = tests::normal({2, 9, 2, 5}, 2, at::kDouble),
+                   v = tests::normal({2, 9, 2, 3}, 3, at::kDouble),
+                   dy = tests::normal({2, 14, 4, 3}, 4, at::kDouble);
+  for (const auto backend : {attention::Backend::automatic, attention::Backend::math}) {
+    const attention::Mask behind({}, 0, 9);
+    const auto out = attention::forward({q, k, v}, behind, backend);
+    const auto all = attention::backward(dy, {q, k, v}, out, behind);
+    at::Tensor dk = at::zeros_like(k), dv = at::zeros_like(v);
+    for (std::int64_t t = 0; t < 14; ++t) {
+      const attention::Heads one(q.narrow(1, t, 1), k, v);
+      const attention::Mask last({}, 0, 8);
+      const auto alone = attention::forward(one, last, backend);
+      EXPECT_LE((out.y.narrow(1, t, 1) - alone.y).abs().max().item<double>(), 1e-13);
+      const auto d = attention::backward(dy.narrow(1, t, 1).contiguous(), one, alone, last);
+      EXPECT_LE((all.dq.narrow(1, t, 1) - d.dq).abs().max().item<double>(), 1e-13);
+      dk += d.dk, dv += d.dv;
+    }
+    // Sums of 14 queries and 2 heads, of entries of a few units.
+    EXPECT_LE((all.dk - dk).abs().max().item<double>(), 1e-12);
+    EXPECT_LE((all.dv - dv).abs().max().item<double>(), 1e-12);
+    EXPECT_GT(all.dk.abs().max().item<double>(), 0.1);
+  }
+}
 
 /// The bound of whole tensors holds each row's own, and shows an lse that is off by a hundredth of a percent.
 TEST(AttentionImpl, LseOfManyTokensIsWithinItsBound) {
   const std::int64_t H = 4, K = 2, E = 64;
   const at::Tensor qkv = tests::normal({2, 500, H + 2 * K, E}, 1, at::kBFloat16);
-  const at::Tensor plain = attention::aten::forward(qkv.to(at::kDouble), H, K, {}).lse;
+  const at::Tensor plain = attention::aten::forward({qkv.to(at::kDouble), H, K}, {}).lse;
   const double bound = parity::fused_lse_bound(qkv, H, K, plain);
   const auto off = [&](const at::Tensor& lse) { return (lse - plain).abs().max().item<double>(); };
   EXPECT_LE(off(attention::forward(qkv, H, K, {}).lse), bound);
   EXPECT_GT(off(plain * (1 + 1e-4)), bound);
 }
 
-TEST(AttentionImpl, ABackendThatIsNotOnTheCpuIsRefusedByNameAndPlainProductsTakeOverWhenAskedFor) {
-  using enum spec::AttentionBackend;
-  for (const auto& [backend, word] : {std::pair{cudnn, "cudnn"}, std::pair{flash, "flash"}}) {
-    try {
-      const attention::Forced refused(backend, at::kCPU);
-      ADD_FAILURE() << word;
-    } catch (const UserError& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_NE(std::string(error.what()).find(std::string("compute.attention=") + word), std::string::npos);
-    }
-  }
+TEST(AttentionImpl, PlainProductsComputeBothPassesWhereTheyAreAskedFor) {
   const at::Tensor qkv = tests::normal({2, 37, 4, 8}, 1, at::kFloat),
                    dy = tests::normal({2, 37, 2, 8}, 2, at::kFloat);
-  attention::Forward forced;
-  at::Tensor gradient;
-  {
-    const attention::Forced here(math, at::kCPU);
-    {
-      const attention::Forced inside(automatic, at::kCPU);
-      EXPECT_FALSE(attention::forced());
-    }
-    EXPECT_EQ(attention::forced(), attention::Backend::math);
-    forced = attention::forward(qkv, 2, 1, {});
-    gradient = attention::backward(dy, qkv, forced, 2, 1, {});
-  }
-  const auto plain = attention::aten::forward(qkv, 2, 1, {});
-  EXPECT_TRUE(at::equal(forced.y, plain.y));
-  EXPECT_TRUE(at::equal(gradient, attention::aten::backward(dy, qkv, plain, 2, 1, {})));
-  EXPECT_FALSE(attention::forced());
+  const attention::Form form{.backend = attention::Backend::math};
+  const attention::Forward asked = attention::forward(qkv, 2, 1, {}, form),
+                           plain = attention::aten::forward({qkv, 2, 1}, {}),
+                           loops = attention::forward(qkv, 2, 1, {});
+  EXPECT_EQ(asked.backend, attention::Backend::math);
+  EXPECT_EQ(loops.backend, attention::Backend::loops);
+  EXPECT_TRUE(at::equal(asked.y, plain.y));
+  EXPECT_TRUE(at::equal(attention::backward(dy, qkv, asked, 2, 1, {}, form),
+                        attention::aten::backward(dy, {qkv, 2, 1}, plain, {}).joined));
+  EXPECT_FALSE(at::equal(attention::backward(dy, qkv, loops, 2, 1, {}),
+                         attention::aten::backward(dy, {qkv, 2, 1}, plain, {}).joined))
+      << "sums in another order";
 }
 
 RC_GTEST_PROP(AttentionImpl, AgreesWithAutograd, ()) {
@@ -137,7 +153,8 @@ TEST(AttentionImpl, BackwardThroughRopeIsBackwardAndThenRopeTurnedBack) {
   const auto out = attention::forward(qkv, 4, 2, {});
   const at::Tensor dqkv = attention::backward(dy, qkv, out, 4, 2, {});
   rope::rotate(dqkv, 6, table, {}, /*inverse=*/true);
-  EXPECT_TRUE(tests::same_bits(attention::backward_through_rope(dy, qkv, out, 4, 2, {}, table, {}), dqkv));
+  EXPECT_TRUE(
+      tests::same_bits(parity::turned_back(attention::backward(dy, {qkv, 4, 2}, out, {}), table, {}), dqkv));
 }
 
 TEST(AttentionImpl, SameBitsOnAnyNumberOfThreads) {
@@ -173,9 +190,9 @@ TEST(AttentionImpl, BothImplementationsGiveContiguousTensors) {
     const at::Tensor qkv = tests::normal({B, T, H + 2 * K, E}, 1, type);
     const at::Tensor dy = tests::normal({B, T, H, E}, 2, type);
     for (const bool fused : {true, false}) {
-      const auto saved = (fused ? attention::cpu::forward : attention::aten::forward)(qkv, H, K, {}, {});
+      const auto saved = (fused ? attention::cpu::forward : attention::aten::forward)({qkv, H, K}, {});
       const at::Tensor dqkv =
-          (fused ? attention::cpu::backward : attention::aten::backward)(dy, qkv, saved, H, K, {}, {});
+          (fused ? attention::cpu::backward : attention::aten::backward)(dy, {qkv, H, K}, saved, {}).joined;
       EXPECT_EQ(saved.y.sizes(), at::IntArrayRef({B, T, H, E}));
       EXPECT_TRUE(saved.y.is_contiguous() && saved.lse.is_contiguous() && dqkv.is_contiguous())
           << at::toString(type) << (fused ? " fused" : " aten") << ": " << saved.y.is_contiguous()

@@ -32,7 +32,7 @@ RC_GTEST_PROP(RmsNormImpl, AgreesWithAutograd, ()) {
   const auto theirs = tests::autograd(at::rms_norm(leaf, {D}, gain_leaf, eps), dy, {leaf, gain_leaf});
   const at::Tensor dx = at::zeros_like(x), dgain = at::zeros_like(gain);
   const auto rstd = rms_norm::forward(x, gain, eps).rstd;
-  rms_norm::backward(dy.clone(), x, gain, rstd, dx, dgain);
+  rms_norm::backward(dy.clone(), x, gain, rstd, dx, dx, dgain);
   const tests::RmsNormBounds bounds(tests::rounding_of(at::kDouble), exact(x), exact(gain), exact(dy),
                                     exact(rstd));
   ASSAY_RC_CLOSE(values(dx), values(theirs[0]), bounds.dx(exact(dx), reference::Tensor<double>({N, D})));
@@ -47,7 +47,7 @@ TEST(RmsNormImpl, SameBitsOnAnyNumberOfThreads) {
       const auto out = rms_norm::forward(x, gain, eps);
       at::Tensor dx = at::ones_like(x), dgain = at::zeros({65}, tests::math_of(type));
       const at::Tensor dy = x.clone();
-      rms_norm::backward(dy, out.y, gain, out.rstd, dx, dgain);
+      rms_norm::backward(dy, out.y, gain, out.rstd, dx, dx, dgain);
       return std::vector{out.y, out.rstd, dx, dgain, dy};
     })) << type;
   }

@@ -43,7 +43,7 @@ struct Rank {
   Rank(const spec::ModelSpec& model, Dtype dtype, at::Device device, Communicator& communicator,
        const spec::Layout& layout, const spec::LinearPrecision& linear, const DrawnWeights& values)
       : groups(communicator, layout),
-        buffers(allocate(model, dtype, device, Dtype::f32, layout, groups.shard().rank())),
+        buffers(allocate(model, dtype, device, Dtype::f32, {.layout = layout, .rank = communicator.rank()})),
         parameters(make_parameters(buffers, model, groups, buffers.gradients.scalar_type(), linear)) {
     change(values);
   }

@@ -234,7 +234,7 @@ Held run(const Ranks& ranks, Dtype dtype, Dtype states, const std::string& from,
       runner.set_step(step);
       mine.losses.push_back(
           runner
-              .step(tests::dealt(whole, c, ranks.layout.ranks, runner.groups().data().rank()),
+              .step(tests::dealt(whole, c, ranks.layout.ranks, runner.groups().batch().rank()),
                     static_cast<double>(whole.valid_tokens()), 3e-3)
               .cross_entropy);
     }
@@ -306,22 +306,24 @@ TEST(ExpertRanksImpl, RoundingsGoByTheGlobalNumber) {
   const auto updated = [&](std::int64_t expert) {
     at::Tensor out = at::zeros_like(gradient, at::kBFloat16);
     for (std::int64_t rank = 0; rank < expert; ++rank) {
-      ParameterBuffers buffers =
-          allocate(model, Dtype::bf16, at::kCPU, Dtype::bf16,
-                   spec::layout_of(DataParallel::replicate, expert), 0, {}, {expert, rank});
+      ParameterBuffers buffers = allocate(
+          model, Dtype::bf16, at::kCPU, Dtype::bf16,
+          {.layout = spec::layout_of(DataParallel::replicate, expert), .expert_ranks = expert, .rank = rank});
       initialise(buffers, model, 3);
-      for (ParameterBuffers* part : {&buffers, buffers.experts.get()})
-        for (std::size_t i = 0; part && i < part->placements.size(); ++i) {
-          const spec::Parameter &own = part->inventory.parameters[i], &whole = part->placements[i].whole;
+      for (ParameterBuffers* part : buffers.sets())
+        for (std::size_t i = 0; i < part->placements.size(); ++i) {
+          const spec::Parameter &own = part->inventory.parameters[i],
+                                &whole = buffers.model.parameters[part->placements[i].number];
           part->gradients.narrow(0, own.offset, own.size).copy_(gradient.narrow(0, whole.offset, own.size));
         }
       const AdamWSettings settings{.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .seed = 5};
       const UpdateNumbers numbers = update_numbers(buffers, settings, 1e-3, 1);
       update(buffers, settings, at::tensor(at::ArrayRef<double>(numbers.data(), numbers.size()), at::kDouble),
              at::ones({}, at::kDouble));
-      for (ParameterBuffers* part : {&buffers, buffers.experts.get()})
-        for (std::size_t i = 0; part && i < part->placements.size(); ++i) {
-          const spec::Parameter &own = part->inventory.parameters[i], &whole = part->placements[i].whole;
+      for (ParameterBuffers* part : buffers.sets())
+        for (std::size_t i = 0; i < part->placements.size(); ++i) {
+          const spec::Parameter &own = part->inventory.parameters[i],
+                                &whole = buffers.model.parameters[part->placements[i].number];
           out.narrow(0, whole.offset, own.size).copy_(part->moment1.narrow(0, own.offset, own.size));
         }
     }
@@ -340,7 +342,7 @@ TEST(ExpertRanksImpl, ACopyOfAnExpertThatDiffersIsNamed) {
                              tests::layout_settings(c), c.seed, Dtype::f32, Dtype::f32,
                              spec::Recompute::norms_swiglu, {}, 1, ranks.expert);
     EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "");
-    if (communicator.rank() == 3) runner.buffers().experts->weights.view(at::kShort)[0].bitwise_xor_(1);
+    if (communicator.rank() == 3) runner.buffers().others.at(0).weights.view(at::kShort)[0].bitwise_xor_(1);
     EXPECT_EQ(compare_replicas(runner.buffers(), runner.groups()).odd, "rank 3");
   });
 }
@@ -366,7 +368,7 @@ struct StepMemory {
             .layout = layout,
             .tensor_ranks = c.tensor,
             .expert_ranks = c.expert,
-            .shared_gradients = spec::memory::shared_gradients(model, c.tensor, layout),
+            .whole = model,
             .load = load};
   }
   std::int64_t planned(double load) const { return spec::memory::plan(setting(load)).peak.to_int64(); }

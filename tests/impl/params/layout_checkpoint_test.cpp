@@ -78,7 +78,7 @@ Held run(const Ranks& ranks, Dtype dtype, const std::string& from, int first, in
       cut.accumulation = sequences / layout.ranks;
       runner.set_step(step);
       losses.push_back(runner
-                           .step(tests::dealt(whole, cut, layout.ranks, runner.groups().data().rank()),
+                           .step(tests::dealt(whole, cut, layout.ranks, runner.groups().batch().rank()),
                                  static_cast<double>(whole.valid_tokens()), 3e-3)
                            .cross_entropy);
     }

@@ -212,7 +212,7 @@ inline at::Tensor whole_of(const impl::ParameterBuffers& buffers, impl::Communic
 }
 
 inline at::Tensor whole_of(StepRunner& runner, const at::Tensor& buffer) {
-  return whole_of(runner.buffers(), runner.groups().shard(), buffer);
+  return whole_of(runner.buffers(), runner.groups().sets()[0].state, buffer);
 }
 
 /// A whole buffer of this rank, [flat_size] of its inventory, as the whole model's, from all tensor ranks.
@@ -225,10 +225,10 @@ inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
              out = at::full({buffers.model.flat_size}, std::nan(""), whole.options());
   tensor.wait(tensor.begin_all_gather(whole, parts.view({-1})));
   for (std::size_t i = 0; i < buffers.placements.size(); ++i) {
-    const spec::Parameter& own = buffers.inventory.parameters[i];
+    const spec::Parameter &own = buffers.inventory.parameters[i],
+                          &of_model = buffers.model.parameters[buffers.placements[i].number];
     for (int rank = 0; rank < tensor.size(); ++rank) {
-      const spec::Placement placement =
-          spec::placement(buffers.placements[i].whole, own, {tensor.size(), rank});
+      const spec::Placement placement = spec::placement(of_model, own, {tensor.size(), rank});
       at::Tensor part = parts[rank].narrow(0, own.offset, own.size).view(own.shape);
       if (placement.dimension >= 0) {
         const std::int64_t padding = part.size(placement.dimension) - placement.count;
@@ -236,7 +236,8 @@ inline at::Tensor of_tensor_ranks(StepRunner& runner, const at::Tensor& whole) {
           return at::full_like(out, std::nan(""));
         part = part.narrow(placement.dimension, 0, placement.count);
       }
-      at::Tensor to = impl::own_slice(placement, out.narrow(0, placement.whole.offset, placement.whole.size));
+      at::Tensor to = impl::view(out, of_model);
+      if (placement.dimension >= 0) to = to.narrow(placement.dimension, placement.begin, placement.count);
       if (placement.holder > 0 && !at::equal(to, part)) return at::full_like(out, std::nan(""));
       to.copy_(part);
     }
@@ -251,28 +252,27 @@ enum class Of { shards, this_rank };
 /// one, of all tensor and expert ranks. Collective.
 inline at::Tensor whole_model(StepRunner& runner, at::Tensor impl::ParameterBuffers::*which,
                               Of of = Of::shards) {
-  const auto whole = [&](const impl::ParameterBuffers& buffers, impl::LayoutGroups& groups) {
-    const at::Tensor& own = buffers.*which;
-    return of == Of::this_rank && buffers.whole(own) ? own : whole_of(buffers, groups.shard(), own);
-  };
   const impl::ParameterBuffers& buffers = runner.buffers();
-  const at::Tensor dense = whole(buffers, runner.groups());
-  at::Tensor out = of_tensor_ranks(runner, dense);
-  if (!buffers.experts) return out;
-  const auto place = [&](const spec::Placement& placement, const spec::Parameter& own,
-                         const at::Tensor& flat) {
-    out.narrow(0, placement.whole.offset, own.size).copy_(flat.narrow(0, own.offset, own.size));
+  const auto whole = [&](std::size_t set) {
+    const impl::ParameterBuffers& held = *buffers.sets().at(set);
+    const at::Tensor& own = held.*which;
+    return of == Of::this_rank && held.whole(own) ? own
+                                                  : whole_of(held, runner.groups().sets().at(set).state, own);
   };
+  at::Tensor out = of_tensor_ranks(runner, whole(0));
+  if (buffers.others.empty()) return out;
   impl::Communicator& group = runner.groups().expert();
-  const at::Tensor mine = whole(*buffers.experts, *runner.groups().experts()).contiguous(),
+  const at::Tensor mine = whole(1).contiguous(),
                    all = at::empty({group.size(), mine.numel()}, mine.options());
   group.wait(group.begin_all_gather(mine, all.view({-1})));
   for (int rank = 0; rank < group.size(); ++rank) {
     // Each rank's experts lie where this one's do.
-    const auto theirs =
-        spec::placements(buffers.model, spec::expert_inventory(runner.model().spec(), {group.size(), rank}));
-    for (std::size_t i = 0; i < theirs.size(); ++i)
-      place(theirs[i], buffers.experts->inventory.parameters[i], all[rank]);
+    const spec::Share theirs = runner.share(runner.groups().ranks().experts.first + rank);
+    for (std::size_t i = 0; i < theirs.sets.at(1).placements.size(); ++i) {
+      const spec::Parameter& own = buffers.others[0].inventory.parameters[i];
+      const std::int64_t offset = buffers.model.parameters[theirs.sets[1].placements[i].number].offset;
+      out.narrow(0, offset, own.size).copy_(all[rank].narrow(0, own.offset, own.size));
+    }
   }
   return out;
 }
@@ -304,29 +304,24 @@ inline Count visits_of(const reference::Parameters<double>& parameters, const sp
 }
 
 /// The bytes of a step by the formula, in fp64; `visits` of this rank's tokens.
-inline spec::Volume formula_of(const LayoutCase& c, const spec::Layout& layout, StepRunner& runner,
-                               const Count& visits) {
+inline spec::Volume formula_of(const LayoutCase& c, StepRunner& runner, const Count& visits) {
   const spec::ModelSpec model = case_model(c);
-  const impl::ParameterBuffers& buffers = runner.buffers();
   const spec::StepTraffic traffic{.accumulation = c.accumulation,
                                   .gradient_bytes = 8,
                                   .weight_bytes = 8,
                                   .tied_embeddings = model.tied_embeddings,
                                   .linear = c.linear,
                                   .balance_of_batch = layout_settings(c).balance_of_batch};
-  auto formula = spec::step_volume(layout, buffers.partition, traffic);
-  formula.tensor =
-      spec::tensor_volume(model, runner.groups().tensor_rank(), buffers.partition, buffers.shard_rank,
-                          {.tokens = c.micro * case_tokens(c),
-                           .accumulation = c.accumulation,
-                           .recompute = c.recompute,
-                           .activation_bytes = 8,
-                           .statistic_bytes = 8,
-                           .gradient_bytes = 8,
-                           .balance_of_batch = traffic.balance_of_batch});
-  if (buffers.experts) {
-    formula.experts = spec::expert_data_volume(spec::expert_layout(layout, c.expert, c.tensor),
-                                               buffers.experts->partition, traffic);
+  const spec::Share share = runner.share();
+  auto formula = spec::step_volume(share, traffic);
+  formula.tensor = spec::tensor_volume(share, {.tokens = c.micro * case_tokens(c),
+                                               .accumulation = c.accumulation,
+                                               .recompute = c.recompute,
+                                               .activation_bytes = 8,
+                                               .statistic_bytes = 8,
+                                               .gradient_bytes = 8,
+                                               .balance_of_batch = traffic.balance_of_batch});
+  if (share.sets.size() > 1) {
     formula.expert_group = spec::expert_volume(model, c.expert,
                                                {.visits = visits,
                                                 .accumulation = c.accumulation,
@@ -439,7 +434,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     const auto micro_batches = for_reference(whole, c, layout.ranks);
     const auto before =
         reference::step_gradients(state.parameters, model, micro_batches, s.z_loss, recipes, balancing);
-    const std::int64_t data_rank = runner.groups().data().rank();
+    const std::int64_t data_rank = runner.groups().batch().rank();
     // Each tensor rank sends the tokens of its own sequences.
     std::vector<reference::Batch> routed;
     const std::int64_t own_sequences = c.micro / c.tensor,
@@ -463,7 +458,7 @@ inline std::string difference_from_reference(const LayoutCase& c, const spec::La
     volume = {};
     const auto result = runner.step(dealt(whole, c, layout.ranks, data_rank),
                                     static_cast<double>(whole.valid_tokens()), 3e-3, spoil, c.order);
-    spec::Volume formula = formula_of(c, layout, runner, visits);
+    spec::Volume formula = formula_of(c, runner, visits);
     // A rank sends its own tokens, and sends back those of others: a group's ranks together as the formula.
     for (spec::Volume* each : {&formula, &volume}) {
       Count& sent = (*each)[spec::Collective::all_to_all];

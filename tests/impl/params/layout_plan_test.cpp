@@ -23,7 +23,7 @@ std::int64_t held_by_all(const memory::Setting& setting) {
   tests::on_thread_ranks(static_cast<int>(setting.layout.ranks), [&](Communicator& communicator) {
     LayoutGroups groups(communicator, setting.layout);
     const ParameterBuffers buffers = allocate(setting.model, setting.dtype, at::kCPU, setting.states,
-                                              setting.layout, groups.shard().rank());
+                                              {.layout = setting.layout, .rank = communicator.rank()});
     const auto wire = setting.rounded_sums ? at::kBFloat16 : buffers.gradients.scalar_type();
     const auto parameters = make_parameters(buffers, setting.model, groups, wire, setting.linear);
     communicator.barrier();

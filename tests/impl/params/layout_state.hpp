@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "impl/params/slices.hpp"
-#include "spec/parallel/data_layout.hpp"
-#include "spec/parallel/placement.hpp"
+#include "spec/parallel/expert_ranks.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 
 namespace assay::tests {
 
@@ -17,6 +17,7 @@ namespace assay::tests {
 struct StateLayout {
   spec::Layout layout = {};
   std::int64_t tensor = 1, expert = 1;
+  spec::Place place(std::int64_t rank) const { return {layout, tensor, expert, rank}; }
   int ranks() const { return static_cast<int>(layout.ranks * tensor); }
   std::string name() const {
     return std::string(spec::to_string(layout.data)) + " of " + std::to_string(layout.ranks) +
@@ -68,10 +69,8 @@ inline at::Tensor state_values(const spec::Parameter& parameter, std::size_t par
 struct RankState {
   RankState(const spec::ModelSpec& model, impl::Communicator& communicator, const StateLayout& held,
             Dtype dtype, Dtype states = Dtype::f32)
-      : groups(communicator, held.layout, held.tensor, spec::kv_holders(model, held.tensor), held.expert,
-               model.experts.has_value()),
-        buffers(impl::allocate(model, dtype, at::kCPU, states, held.layout, groups.shard().rank(),
-                               groups.tensor_rank(), groups.expert_rank())) {}
+      : groups(communicator, spec::groups_of(model, held.place(communicator.rank()))),
+        buffers(impl::allocate(model, dtype, at::kCPU, states, held.place(communicator.rank()))) {}
 
   void fill(std::uint64_t seed) {
     for (std::size_t part = 0; part < std::size(state_parts); ++part) {

@@ -220,7 +220,8 @@ TEST(LayoutsImpl, StateTakesWhatThePlanSays) {
         for (const char* name : {"weights", "gradients", "master", "moment1", "moment2", "gains"})
           if (item.name == name) planned += item.bytes;
       const std::int64_t last = layout.shard_ranks - 1;
-      EXPECT_EQ(planned.to_int64(), allocate(model, dtype, at::kCPU, states, layout, last).bytes())
+      EXPECT_EQ(planned.to_int64(),
+                allocate(model, dtype, at::kCPU, states, {.layout = layout, .rank = last}).bytes())
           << spec::to_string(data);
     }
 }

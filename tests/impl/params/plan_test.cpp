@@ -131,7 +131,7 @@ RC_GTEST_PROP(MemoryPlanImpl, OfATensorRankTheyTakeWhatThePlanSays, ()) {
   }
   drawn.setting.model = spec::tensor_model(drawn.model, t);
   drawn.setting.tensor_ranks = t;
-  drawn.setting.shared_gradients = memory::shared_gradients(drawn.model, t, {});
+  drawn.setting.whole = drawn.model;
   drawn.batch = tests::tiny_batch(
       drawn.model, drawn.setting.micro * drawn.setting.micro_batches, drawn.setting.sequence_length,
       drawn.setting.documents ? tests::Documents::packed : tests::Documents::whole, tests::Ignored::some, 7);

@@ -173,11 +173,11 @@ TEST(PlantedFaultsImpl, AccumulationSyncedEveryMicroBatchIsCaught) {
       for (const auto& batch : tests::dealt(whole, uneven, 2, communicator.rank()))
         input.micro_batches.push_back(tests::token_batch(batch, at::kCPU));
       executor.run(input, spec::step_actions(uneven.accumulation, layout));
-      const auto formula = tests::total(spec::step_volume(layout, buffers.partition,
-                                                          {.accumulation = uneven.accumulation,
-                                                           .gradient_bytes = 8,
-                                                           .weight_bytes = 8,
-                                                           .tied_embeddings = false}));
+      const auto formula = tests::total(
+          spec::step_volume(spec::share(model, {.layout = layout}), {.accumulation = uneven.accumulation,
+                                                                     .gradient_bytes = 8,
+                                                                     .weight_bytes = 8,
+                                                                     .tied_embeddings = false}));
       EXPECT_EQ(volume == formula, !planted)
           << "bytes all-reduced " << volume[Collective::all_reduce].to_string();
       const auto expected = reference::step_gradients(reference::initial_state(model, uneven.seed).parameters,
@@ -192,8 +192,8 @@ TEST(PlantedFaultsImpl, ACopyThatDiffersInOneBitIsNamed) {
     for (const int odd : {-1, 0, 1, 2}) {
       tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
         LayoutGroups groups(communicator, layout);
-        ParameterBuffers buffers =
-            allocate(tests::tiny_model(2), Dtype::bf16, at::kCPU, Dtype::f32, layout, groups.shard().rank());
+        ParameterBuffers buffers = allocate(tests::tiny_model(2), Dtype::bf16, at::kCPU, Dtype::f32,
+                                            {.layout = layout, .rank = communicator.rank()});
         initialise(buffers, tests::tiny_model(2), 2);
         if (communicator.rank() == odd) {
           const at::Tensor bits = buffers.weights.view(at::kShort);
@@ -215,7 +215,7 @@ TEST(PlantedFaultsImpl, ARouterBiasThatDiffersIsNamed) {
     tests::on_thread_ranks(static_cast<int>(layout.ranks), [&](Communicator& communicator) {
       LayoutGroups groups(communicator, layout);
       ParameterBuffers buffers =
-          allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, layout, groups.shard().rank());
+          allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, {.layout = layout, .rank = communicator.rank()});
       initialise(buffers, model, 2);
       if (communicator.rank() == 1) buffers.router_biases[0][0] = 0x1p-20;
       EXPECT_EQ(compare_replicas(buffers, groups).odd, "rank 1");

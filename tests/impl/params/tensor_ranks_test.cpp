@@ -95,7 +95,7 @@ TEST(TensorRanksImpl, CopiesInBf16StayTheSameBits) {
                                  tests::layout_settings(), c.seed, states, Dtype::f32,
                                  spec::Recompute::norms_swiglu, {}, c.tensor);
         const auto whole = tests::whole_batch(c, layout.ranks, 0);
-        const auto mine = tests::dealt(whole, c, layout.ranks, runner.groups().data().rank());
+        const auto mine = tests::dealt(whole, c, layout.ranks, runner.groups().batch().rank());
         std::vector<double> losses;
         for (int step = 0; step < 6; ++step)
           losses.push_back(runner.step(mine, static_cast<double>(whole.valid_tokens()), 1e-2).cross_entropy);

@@ -18,8 +18,8 @@
 namespace assay::impl::run::numerics_test {
 namespace {
 
-using attention::Backend;
 using spec::AttentionBackend;
+using Backend = AttentionBackend;
 using spec::Determinism;
 
 const at::Device gpu(at::kCUDA, 0);
@@ -34,7 +34,9 @@ struct Gpu {
     const spec::ModelSpec model = spec::find_model(config.model);
     const spec::Batch batch = spec::batch_of(config.sequences, config.micro, 1);
     return run::settle(
-        config, attention_shape(config, model, batch),
+        config,
+        spec::memory::attention_case(
+            spec::memory::setting_of(config, model, batch, spec::memory::Machine::cuda)),
         {.memory = memory,
          .free = free,
          .peak = [&](const spec::RunConfig& each) { return memory_plan(each, model, batch, gpu).peak; },
@@ -59,10 +61,10 @@ Count peak(const spec::RunConfig& config) {
       .peak;
 }
 
-spec::memory::AttentionKernel planned(const spec::RunConfig& config) {
-  return spec::memory::attention_kernel(memory_plan(config, spec::find_model(config.model),
-                                                    spec::batch_of(config.sequences, config.micro, 1), gpu)
-                                            .setting);
+AttentionBackend planned(const spec::RunConfig& config) {
+  return spec::memory::attention_backend(memory_plan(config, spec::find_model(config.model),
+                                                     spec::batch_of(config.sequences, config.micro, 1), gpu)
+                                             .setting);
 }
 
 TEST(NumericsImpl, ByDefaultARunHasAFixedOrderOnTheBackendThatTakesIt) {
@@ -83,7 +85,7 @@ TEST(NumericsImpl, ABackwardThatCudnnRefusesIsPlannedAsTheBackendThatRuns) {
   };
   const Numerics flash = here.settle(config_of());
   EXPECT_EQ(flash.config.attention, AttentionBackend::flash);
-  EXPECT_EQ(planned(flash.config), spec::memory::AttentionKernel::flash);
+  EXPECT_EQ(planned(flash.config), AttentionBackend::flash);
   ASSERT_EQ(flash.notes.size(), 1u);
   EXPECT_EQ(flash.notes[0].code, "attention");
   EXPECT_NE(flash.notes[0].text.find("flash; cudnn refused: backward: no plan"), std::string::npos)
@@ -91,7 +93,7 @@ TEST(NumericsImpl, ABackwardThatCudnnRefusesIsPlannedAsTheBackendThatRuns) {
   here.refuses = [](Backend backend, bool) { return backend == Backend::math ? "" : "no"; };
   const Numerics math = here.settle(config_of());
   EXPECT_EQ(math.config.attention, AttentionBackend::math);
-  EXPECT_EQ(planned(math.config), spec::memory::AttentionKernel::math);
+  EXPECT_EQ(planned(math.config), AttentionBackend::math);
   EXPECT_EQ(math.config.deterministic, Determinism::on);
   EXPECT_GT(peak(math.config), peak(flash.config)) << "scores of all pairs, in fp32";
 }
@@ -169,17 +171,14 @@ RC_GTEST_PROP(NumericsImpl, ThePlanIsOfTheBackendThatWasSettled, ()) {
     return backend != Backend::math && refused[{backend, fixed_order}] ? "no" : "";
   };
   const Numerics settled = here.settle(config);
-  using enum spec::memory::AttentionKernel;
-  const auto kernel = settled.config.attention == AttentionBackend::cudnn   ? cudnn
-                      : settled.config.attention == AttentionBackend::flash ? flash
-                                                                            : math;
+  const AttentionBackend kernel = settled.config.attention;
   RC_ASSERT(planned(settled.config) == kernel);
   RC_ASSERT(settled.config.deterministic != Determinism::automatic);
   RC_ASSERT(config.deterministic == Determinism::automatic ||
             config.deterministic == settled.config.deterministic);
-  if (kernel != math) {
+  if (kernel != Backend::math) {
     const bool fixed_order = settled.config.deterministic == Determinism::on;
-    RC_ASSERT(!refused[std::pair(kernel == cudnn ? Backend::cudnn : Backend::flash, fixed_order)]);
+    RC_ASSERT(!refused[std::pair(kernel, fixed_order)]);
     RC_ASSERT(here.asked.back().second == fixed_order);
   }
 }
@@ -223,8 +222,11 @@ TEST(NumericsImpl, RanksAgreeOrAllSayWhoDiffers) {
   EXPECT_EQ(agreed({"cudnn", "cudnn", "cudnn"}), "agreed");
   EXPECT_EQ(agreed({"cudnn", "cudnn", "refused"}), "rank 2 on host " + host_name() + ": cannot compute");
   const std::string differ = agreed({"cudnn", "flash"});
-  EXPECT_NE(differ.find("rank 0 comes to compute.attention=\"cudnn\""), std::string::npos) << differ;
-  EXPECT_NE(differ.find("rank 1 to compute.attention=\"flash\""), std::string::npos) << differ;
+  for (const auto& [rank, backend] : {std::pair("rank 0 comes to", "cudnn"), std::pair("rank 1 to", "flash")})
+    EXPECT_NE(differ.find(std::string(rank) + " compute.linear_weights=\"auto\" compute.attention=\"" +
+                          backend + "\" compute.deterministic=\"on\""),
+              std::string::npos)
+        << differ;
 }
 
 }  // namespace

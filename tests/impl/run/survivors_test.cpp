@@ -23,7 +23,7 @@ namespace {
 /// Of `ranks` ranks, `of` neighbours hold one copy of the state between them.
 std::vector<HeldParts> parts_of(std::int64_t ranks, std::int64_t of) {
   std::vector<HeldParts> parts;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) parts.push_back({.dense = rank % of, .experts = 0});
+  for (std::int64_t rank = 0; rank < ranks; ++rank) parts.push_back({rank % of, 0});
   return parts;
 }
 
@@ -32,7 +32,7 @@ TEST(SurvivorsImpl, ALonePartIsLostWithItsRank) {
   EXPECT_TRUE(writer_without(parts_of(4, 1), 0, 3));   // replicate
   EXPECT_TRUE(writer_without(parts_of(4, 2), 0, 3));   // hybrid
   std::vector<HeldParts> parts = parts_of(4, 1);
-  parts[3].experts = 1;
+  parts[3][1] = 1;
   EXPECT_FALSE(writer_without(parts, 0, 3)) << "its experts";
 }
 
@@ -48,8 +48,8 @@ RC_GTEST_PROP(SurvivorsImpl, WhatIsLeftOfEachPartIsDealtOnce, ()) {
     if (rank == lost) continue;
     const auto writer = writer_without(parts, rank, lost);
     RC_ASSERT(writer);
-    RC_ASSERT(writer->dense.count == copies - (rank % of == lost % of ? 1 : 0));
-    ++seen[static_cast<std::size_t>(rank % of)][static_cast<std::size_t>(writer->dense.number)];
+    RC_ASSERT(writer->sets[0].count == copies - (rank % of == lost % of ? 1 : 0));
+    ++seen[static_cast<std::size_t>(rank % of)][static_cast<std::size_t>(writer->sets[0].number)];
     biases += writer->biases ? 1 : 0;
   }
   for (std::int64_t part = 0; part < of; ++part)

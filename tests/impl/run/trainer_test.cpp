@@ -75,7 +75,7 @@ void expect_parameters_close(Trainer& trainer, const reference::Parameters<doubl
   const at::Tensor whole = at::zeros({buffers.inventory.flat_size}, buffers.master.options());
   for (std::int64_t b = 0; b < buffers.inventory.blocks; ++b) {
     const auto range = buffers.inventory.block_range(b);
-    Communicator& shard = trainer.groups().shard();
+    Communicator& shard = trainer.groups().sets()[0].state;
     shard.wait(shard.begin_all_gather(owned(buffers, buffers.master, b).clone(),
                                       whole.narrow(0, range.begin, range.end - range.begin)));
   }
@@ -144,15 +144,15 @@ TEST(TrainerImpl, ACopyOfTheWeightsThatDiffersIsNamed) {
 void expect_sources(const StepReport& report, const spec::data::SampleOrder& order,
                     const data::SampleSource& source, const reference::TrainState& state,
                     const spec::ModelSpec& model) {
-  ASSERT_EQ(report.sources.size(), order.stocks.size());
-  for (std::size_t k = 0; k < order.stocks.size(); ++k) {
+  ASSERT_EQ(report.sources.size(), order.of_sources.size());
+  for (std::size_t k = 0; k < order.of_sources.size(); ++k) {
     std::vector<std::int64_t> own;
     for (const std::int64_t sample : spec::data::step_samples(order, report.step))
       if (spec::data::source_of(order, sample) == k) own.push_back(sample);
     EXPECT_EQ(report.sources[k].tokens, std::ssize(own) * tokens);
     const auto read = spec::data::read_before(order, report.step + 1)[k];
     EXPECT_EQ(report.sources[k].epochs,
-              static_cast<double>(read) / static_cast<double>(order.stocks[k].samples));
+              static_cast<double>(read) / static_cast<double>(order.of_sources[k].samples));
     if (own.empty()) {
       EXPECT_EQ(report.sources[k].valid_tokens, 0);
       EXPECT_EQ(report.result.source_losses[k], 0);

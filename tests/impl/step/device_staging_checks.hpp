@@ -38,7 +38,7 @@ void take_steps(at::Device device, std::int64_t prefetch, std::optional<std::int
   data::LoaderPlan plan;
   plan.seed = 7;
   plan.sequences = 9;
-  plan.deal = {.micro = 3, .ranks = 1};
+  plan.split = {.micro = 3, .ranks = 1};
   plan.start_step = 5;
   plan.prefetch = prefetch;
   plan.end_of_document = end_of_document;

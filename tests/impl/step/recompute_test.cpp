@@ -100,8 +100,9 @@ struct Block {
         [](const at::Tensor& vector) { return vector; });
     TensorOps ops = make_ops();
     at::Tensor dx = at::ones_like(x);
-    const BlockActivations* below = nullptr;
-    spec::step::decoder_backward(ops, 1, below, dx, {}, weights(), into.decoder, std::move(saved));
+    auto upstream = spec::step::begin_upstream(ops, 1, dx, saved);
+    spec::step::decoder_backward(ops, 1, std::move(dx), std::move(upstream), weights(), into.decoder,
+                                 std::move(saved));
   }
 
   spec::ModelSpec model;

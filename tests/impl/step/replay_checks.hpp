@@ -47,8 +47,9 @@ class ReplayTrainer {
                 {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .seed = 9},
                  .clip = 0.5,
                  .z_loss = 1e-3},
-                11, c.states, Dtype::f32, c.recompute),
-        attention_(c.attention, device) {}
+                11, c.states, Dtype::f32, c.recompute) {
+    runner_.model().attend_by(c.attention);
+  }
 
   run::StepResult step(int step, double more = 0) {
     const auto batch = tests::tiny_batch(model_, 2 * replay_passes, 6, case_.documents,
@@ -65,7 +66,6 @@ class ReplayTrainer {
   const spec::ModelSpec model_;
   const std::unique_ptr<Communicator> communicator_;
   tests::StepRunner runner_;
-  const attention::Forced attention_;
 };
 
 struct ReplayResult {

@@ -29,7 +29,8 @@ struct Case {
   Index window;
   double factor;
   Tensor<double> q, k, v, dy;
-  spec::attention::Mask mask() const { return {documents, window}; }
+  Index first = 0;
+  spec::attention::Mask mask() const { return {documents, window, first}; }
 };
 
 Ids draw_documents(Index B, Index T) {
@@ -190,8 +191,46 @@ TEST(AttentionReference, HugeScoresDoNotOverflow) {
   ASSAY_EXPECT_CLOSE(values(out.lse), (tests::Values{{1, 1, 2}, {1000, 2000}}), Allowed::exact());
 }
 
+/// Queries that are some of a sequence's tokens, or come behind it; keys and documents are all of it.
+Case draw_span(Index most_tokens = 6) {
+  Case c = draw_case(most_tokens);
+  const Index S = c.shape.T;
+  c.shape.S = S;
+  c.first = *rc::gen::inRange<Index>(0, 2 * S);
+  const bool behind = c.first >= S;
+  c.shape.T = *rc::gen::inRange<Index>(1, behind ? 4 : S - c.first + 1);
+  if (behind) c.documents.clear(), c.window += c.window > 0 ? c.first + c.shape.T - S : 0;
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  c.q = tests::normal({c.shape.B, c.shape.T, c.shape.H, c.shape.E}, seed);
+  c.dy = tests::normal({c.shape.B, c.shape.T, c.shape.H, c.shape.W}, seed + 1);
+  return c;
+}
+
+/// Queries [begin, end) of a sequence have y and dq of the whole, and dk and dv of the whole with an upstream
+/// gradient of those queries alone, bit for bit.
+RC_GTEST_PROP(AttentionReference, SpansAreTheWholeInParts, ()) {
+  const Case c = draw_case();
+  const Index T = c.shape.T, begin = *rc::gen::inRange<Index>(0, T),
+              end = *rc::gen::inRange(begin + 1, T + 1);
+  Case part = c, masked = c;
+  part.first = begin;
+  part.q = tokens(c.q, begin, end), part.dy = tokens(c.dy, begin, end);
+  for (Index b = 0; b < c.shape.B; ++b)
+    for (Index t = 0; t < T; ++t)
+      for (Index h = 0; h < c.shape.H; ++h)
+        for (Index w = 0; w < c.shape.W; ++w) masked.dy(b, t, h, w) *= t >= begin && t < end;
+  const auto same = [](const Tensor<double>& a, const Tensor<double>& b) {
+    return (a.flat() == b.flat()).all();
+  };
+  const auto y = attention::forward(c.q, c.k, c.v, c.mask(), c.factor).y;
+  RC_ASSERT(same(attention::forward(part.q, c.k, c.v, part.mask(), c.factor).y, tokens(y, begin, end)));
+  const auto whole = gradient_of(masked), of_part = gradient_of(part);
+  RC_ASSERT(same(of_part.dq, tokens(whole.dq, begin, end)));
+  RC_ASSERT(same(of_part.dk, whole.dk) && same(of_part.dv, whole.dv));
+}
+
 RC_GTEST_PROP(AttentionReference, BackwardMatchesCentralDifference, ()) {
-  const Case c = draw_case(4);
+  const Case c = *rc::gen::arbitrary<bool>() ? draw_case(4) : draw_span(4);
   const auto gradient = gradient_of(c);
   const auto loss = [&](const auto& q, const auto& k, const auto& v) {
     return tests::dot(c.dy, attention::forward(q, k, v, c.mask(), c.factor).y);
@@ -215,7 +254,7 @@ RC_GTEST_PROP(AttentionReference, BackwardMatchesCentralDifference, ()) {
 }
 
 RC_GTEST_PROP(AttentionReference, ExecutesExactlyTheFlopsOfTheSpec, ()) {
-  const Case c = draw_case();
+  const Case c = *rc::gen::arbitrary<bool>() ? draw_case() : draw_span();
   const auto q = tests::counted(c.q), k = tests::counted(c.k), v = tests::counted(c.v),
              dy = tests::counted(c.dy);
   attention::Forward<Counted> out;

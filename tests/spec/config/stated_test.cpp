@@ -72,8 +72,8 @@ TEST(StatedSpec, AnyOtherModelSaysItsStepsItsLengthAndItsRate) {
           "\" is a model of your own, and a run of it has to say:\n"
           "  data.paths=tokens.bin         its token files (recipes/own-text/tokenise.py makes them from "
           "text); [] for text of the built-in grammar, one byte a token\n"
-          "  train.steps=1000              optimizer steps, or by tokens, train.tokens=100M\n"
           "  batch.sequence_length=2048    tokens of a sequence, at most the model's context\n"
+          "  train.steps=1000              optimizer steps, or by tokens, train.tokens=100M\n"
           "  optimizer.learning_rate=3e-4  usual from initial weights: 6e-4 for 100 million parameters, "
           "3e-4 for a billion, 1e-4 for tens of them");
   const std::string weights = refusal("", {"model.weights=" + folder, "data.paths=a.bin"});

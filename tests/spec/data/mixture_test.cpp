@@ -118,7 +118,7 @@ RC_GTEST_PROP(Mixture, EachEpochOfASourceReadsItOnce, ()) {
       const std::size_t k = source_of(order, id);
       RC_ASSERT(!held_out.contains(id) && !is_held_out(order, id));
       RC_ASSERT(epoch[k].insert(id).second);
-      if (static_cast<std::int64_t>(epoch[k].size()) == order.stocks[k].trained()) epoch[k].clear();
+      if (static_cast<std::int64_t>(epoch[k].size()) == order.of_sources[k].trained()) epoch[k].clear();
       ++read[k];
     }
   }

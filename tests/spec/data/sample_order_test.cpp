@@ -30,12 +30,13 @@ TEST(SampleOrderSpec, C1RejectsEmptySetsAndIndicesOutsideTheStep) {
 
 TEST(SampleOrderSpec, C2RejectsABatchThatDoesNotDivide) {
   EXPECT_EQ(accumulation({1, 5, 12}, {2, 3}), 2);
-  for (const Deal& deal : {Deal{5, 1}, Deal{2, 5}, Deal{0, 1}, Deal{1, 0}, Deal{-2, 3}, Deal{12, 2}})
+  for (const BatchSplit& split : {BatchSplit{5, 1}, BatchSplit{2, 5}, BatchSplit{0, 1}, BatchSplit{1, 0},
+                                  BatchSplit{-2, 3}, BatchSplit{12, 2}})
     EXPECT_EQ(tests::label_of([&] {
-                accumulation({1, 5, 12}, deal);
+                accumulation({1, 5, 12}, split);
               }),
               "sample_order_c2")
-        << deal.micro << " " << deal.ranks;
+        << split.micro << " " << split.ranks;
 }
 
 TEST(SampleOrderSpec, C3RejectsARankOrMicroBatchThatIsNotThere) {
@@ -56,19 +57,19 @@ TEST(SampleOrderSpec, ExampleOfThePageGoesOnIntoTheNextEpoch) {
 }
 
 RC_GTEST_PROP(SampleOrderSpec, AnyRanksReadTheSameGlobalBatch, (std::uint64_t seed)) {
-  const Deal deal{*rc::gen::inRange<std::int64_t>(1, 5), *rc::gen::inRange<std::int64_t>(1, 9)};
+  const BatchSplit split{*rc::gen::inRange<std::int64_t>(1, 5), *rc::gen::inRange<std::int64_t>(1, 9)};
   const auto wanted = *rc::gen::inRange<std::int64_t>(1, 5);
-  const SampleOrder order{seed, *rc::gen::inRange<std::int64_t>(1, 200), wanted * deal.micro * deal.ranks};
+  const SampleOrder order{seed, *rc::gen::inRange<std::int64_t>(1, 200), wanted * split.micro * split.ranks};
   const auto step = *rc::gen::inRange<std::int64_t>(0, 50);
-  RC_ASSERT(accumulation(order, deal) == wanted);
+  RC_ASSERT(accumulation(order, split) == wanted);
 
   std::vector<std::int64_t> dealt(static_cast<std::size_t>(order.sequences), -1);
-  for (std::int64_t rank = 0; rank < deal.ranks; ++rank) {
+  for (std::int64_t rank = 0; rank < split.ranks; ++rank) {
     for (std::int64_t m = 0; m < wanted; ++m) {
-      const auto samples = micro_batch_samples(order, deal, step, rank, m);
-      RC_ASSERT(static_cast<std::int64_t>(samples.size()) == deal.micro);
-      for (std::int64_t i = 0; i < deal.micro; ++i) {
-        auto& slot = dealt[static_cast<std::size_t>(first_index(order, deal, rank, m) + i)];
+      const auto samples = micro_batch_samples(order, split, step, rank, m);
+      RC_ASSERT(static_cast<std::int64_t>(samples.size()) == split.micro);
+      for (std::int64_t i = 0; i < split.micro; ++i) {
+        auto& slot = dealt[static_cast<std::size_t>(first_index(order, split, rank, m) + i)];
         RC_ASSERT(slot == -1);
         slot = samples[static_cast<std::size_t>(i)];
       }

@@ -37,7 +37,7 @@ Setting draw_setting(const ModelSpec& model = tests::draw_model()) {
   setting.sequence_length = *rc::gen::inRange<std::int64_t>(1, 33);
   setting.micro_batches = *rc::gen::inRange<std::int64_t>(1, 5);
   setting.staged_steps = *rc::gen::inRange<std::int64_t>(1, 4);
-  setting.plain_attention = *rc::gen::arbitrary<bool>();
+  setting.attention = *rc::gen::element(AttentionBackend::automatic, AttentionBackend::math);
   setting.fixed_order = *rc::gen::arbitrary<bool>();
   setting.documents = *rc::gen::arbitrary<bool>();
   setting.sampled = *rc::gen::inRange<std::int64_t>(0, 3);
@@ -97,7 +97,7 @@ TEST(MemoryPlanSpec, KernelsOfLatentHeads) {
   setting.sequence_length = 64;
   const auto kernel = [&](std::int64_t E, std::int64_t W) {
     setting.model.head_dim = E, setting.model.latent->value_dim = W;
-    return to_string(attention_kernel(setting));
+    return to_string(attention_backend(setting));
   };
   EXPECT_EQ(kernel(192, 128), "cudnn");
   EXPECT_EQ(kernel(128, 64), "cudnn");
@@ -150,7 +150,7 @@ TEST(MemoryPlanSpec, CudnnWritesOneGradientOfQkvAndFlashThree) {
       .model = small(), .dtype = Dtype::bf16, .machine = Machine::cuda, .micro = 16, .sequence_length = 4096};
   setting.model.heads = setting.model.kv_heads = 16, setting.model.head_dim = 64;
   const Plan cudnn = plan(setting);
-  setting.flash_attention = true;
+  setting.attention = AttentionBackend::flash;
   const Plan flash = plan(setting);
   const auto there = [](const Plan& plan, const std::string& name) {
     return std::any_of(plan.items.begin(), plan.items.end(), [&](const Item& i) { return i.name == name; });
@@ -162,7 +162,7 @@ TEST(MemoryPlanSpec, CudnnWritesOneGradientOfQkvAndFlashThree) {
   const std::int64_t rows = 16 * 4096 * 16;
   EXPECT_EQ(flash.peak, cudnn.peak + Count(rows * 64 * 2) - Count(rows * 4));
   // A window is FlashAttention's where it leaves something out: no scores of all pairs.
-  setting.flash_attention = false;
+  setting.attention = AttentionBackend::automatic;
   setting.model.window = 4095;
   EXPECT_EQ(plan(setting).peak, flash.peak);
   setting.model.window = 4096;
@@ -204,7 +204,7 @@ TEST(MemoryPlanSpec, FlashAttentionInAFixedOrderSumsOncePerBlockThatFillsTheGpu)
                   .machine = Machine::cuda,
                   .micro = 4,
                   .sequence_length = 4096,
-                  .flash_attention = true};
+                  .attention = AttentionBackend::flash};
   setting.model.heads = setting.model.kv_heads = 32, setting.model.head_dim = 64;
   const auto sums = [&] { return attention_backward_scratch(setting, 4, 4096).at(0); };
   EXPECT_EQ(sums().name, std::string("attention_sums"));
@@ -233,7 +233,7 @@ RC_GTEST_PROP(MemoryPlanSpec, WhatIsThereAtThePeakAddsUpToIt, ()) {
 RC_GTEST_PROP(MemoryPlanSpec, NothingIsLeftBehindByAStep, ()) {
   const Setting setting = draw_setting(tests::draw_trainable_model());
   Ledger ledger;
-  paper::walk(setting, ledger);
+  paper::walk(setting, share_of(setting), ledger);
   RC_ASSERT(ledger.now() == Count(0));
 }
 
@@ -320,7 +320,8 @@ TEST(MemoryPlanSpec, TensorRanksDivideTheTokensOfASmallerMicroBatch) {
                   .states = Dtype::f32,
                   .micro = 6,
                   .sequence_length = 3,
-                  .tensor_ranks = 2};
+                  .tensor_ranks = 2,
+                  .whole = model};
   const Fit fit = memory::fit(setting, plan(setting).peak - 1);
   ASSERT_TRUE(fit.smaller_micro && fit.both);
   EXPECT_EQ(fit.smaller_micro->micro, 2);
@@ -361,15 +362,15 @@ TEST(MemoryPlanSpec, ASettingComesFromTheConfigurationOfARun) {
   EXPECT_EQ(setting.sampled, 5);
   EXPECT_EQ(setting.staged_steps, 4);  // two read ahead, one in work, one being filled
   EXPECT_FALSE(setting.documents);
-  EXPECT_TRUE(setting.plain_attention);
-  EXPECT_FALSE(setting.flash_attention);
+  EXPECT_EQ(setting.attention, AttentionBackend::math);
   EXPECT_FALSE(setting.fixed_order);
   EXPECT_TRUE(setting_of(load("", {"compute.deterministic=on"}), find_model("tiny-llama"),
                          batch_of(32, 32, 1), Machine::cuda)
                   .fixed_order);
-  EXPECT_TRUE(setting_of(load("", {"compute.attention=flash"}), find_model("tiny-llama"), batch_of(32, 32, 1),
-                         Machine::cuda)
-                  .flash_attention);
+  EXPECT_EQ(setting_of(load("", {"compute.attention=flash"}), find_model("tiny-llama"), batch_of(32, 32, 1),
+                       Machine::cuda)
+                .attention,
+            AttentionBackend::flash);
 }
 
 /// Bytes of the tensors of that name that llama3-8b in bf16 takes on one of four ranks.

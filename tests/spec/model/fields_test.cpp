@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "spec/flops/exact.hpp"
 #include "spec/model/inventory.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/text/file.hpp"
+#include "spec/text/json.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/model_changes.hpp"
+#include "tests/support/paths.hpp"
 
 namespace assay::spec::fields_test {
 namespace {
@@ -68,6 +73,50 @@ RC_GTEST_PROP(ModelFields, ADescribedModelTrainsOnlyWithinTheAllowList, ()) {
   computed.mlp = gated(drawn.mlp) ? drawn.mlp : Mlp::swiglu;
   RC_CLASSIFY(drawn == computed);
   RC_ASSERT(untrainable_feature(drawn).empty() == (drawn == computed));
+}
+
+/// Lines of a part's fields as spec/model/hugging_face.md has them.
+template <class Part>
+std::string lines_of_page(const std::string& prefix) {
+  std::string text;
+  for_each(fields<Part>, [&](const auto& field) {
+    using T = std::remove_cvref_t<decltype(Part{}.*field.member)>;
+    const auto shown = [](const auto& value) {
+      if constexpr (std::is_same_v<T, bool>)
+        return std::string(value ? "true" : "false");
+      else if constexpr (std::is_enum_v<T>)
+        return "`" + std::string(to_string(value)) + "`";
+      else
+        return json_number(static_cast<double>(value));
+    };
+    std::string keys;
+    for (std::size_t i = 0; i < field.config.size; ++i) {
+      const auto& key = field.config.all[i];
+      std::string names;
+      key.each_key([&](const std::string& name) { names += (names.empty() ? "`" : " or `") + name + "`"; });
+      if constexpr (std::is_scalar_v<T>)
+        if (key.otherwise) names += (names.empty() ? "" : ", else ") + shown(*key.otherwise);
+      keys += (i == 0 ? "" : "; ") + (*key.types == 0 ? "" : std::string(key.types) + ": ") + names;
+    }
+    const std::string by = field.computed.reference_ahead ? "by the trainer: " : "";
+    text += "| " + prefix + field.name + " | " + keys + " | " + by + field.computed.feature + " |\n";
+  });
+  return text;
+}
+
+/// A difference is accepted with ASSAY_REGENERATE=1.
+TEST(ModelFields, ThePageOfConfigJsonListsEach) {
+  const std::string path = tests::source_dir() + "/spec/model/hugging_face.md",
+                    head = "|---|---|---|\n| name |", text = read_file(path, file_limits::model);
+  const std::size_t begin = text.find(head) + 14, end = text.find("\n\n", begin) + 1;
+  ASSERT_LT(begin, end);
+  const std::string lines = lines_of_page<ModelSpec>("") + lines_of_page<RopeScaling>("rope_scaling.") +
+                            lines_of_page<Experts>("experts.") +
+                            lines_of_page<LatentAttention>("latent_attention.");
+  if (std::getenv("ASSAY_REGENERATE") != nullptr)
+    std::ofstream(path) << text.substr(0, begin) << lines << text.substr(end);
+  else
+    EXPECT_EQ(text.substr(begin, end - begin), lines);
 }
 
 /// Adds to `seen` which fields of `now` differ from those of `first`.

@@ -39,7 +39,7 @@ TEST(Trainable, TheReferenceIsAheadOfTheTrainer) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_STREQ(error.what(),
                  "model \"deepseek-v3\" has layer_norm, which the reference does not compute; give it a "
-                 "model that spec/model/trainable.cpp lets pass");
+                 "model that spec/model/fields.hpp lets pass");
   }
 }
 

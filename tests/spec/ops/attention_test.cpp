@@ -100,29 +100,70 @@ TEST(AttentionSpec, CountsBytesOfEveryTensorOnce) {
 }
 
 RC_GTEST_PROP(AttentionSpec, VisiblePairsAreThoseOfTheMask, ()) {
-  const attention::Shape drawn{
-      .B = *rc::gen::inRange(0, 4), .T = *rc::gen::inRange(0, 9), .H = 1, .K = 1, .E = 1};
+  const std::int64_t S = *rc::gen::inRange(1, 9), first = *rc::gen::inRange<std::int64_t>(0, 2 * S);
+  const bool behind = first >= S;  // no query has a key of its own
+  const std::int64_t T = *rc::gen::inRange<std::int64_t>(0, behind ? 5 : S - first + 1);
+  const attention::Shape drawn{.B = *rc::gen::inRange(0, 4), .T = T, .H = 1, .K = 1, .E = 1, .S = S};
   Ids documents;
-  for (std::int64_t n = 0; n < drawn.B * drawn.T; ++n) {
-    const bool starts = n % drawn.T == 0;
-    documents.push_back(starts ? 0 : documents.back() + *rc::gen::inRange(0, 2));
-  }
-  const std::int64_t window = *rc::gen::inRange(0, 11);
-  const attention::Mask mask{documents, window};
+  for (std::int64_t n = 0; n < drawn.B * S; ++n)
+    documents.push_back(n % S == 0 ? 0 : documents.back() + *rc::gen::inRange(0, 2));
+  if (behind) documents.clear();
+  std::int64_t window = *rc::gen::inRange(0, 11);
+  if (behind && window > 0) window += first + T - S;
+  const attention::Mask mask{documents, window, first};
+  attention::check(drawn, mask);
   std::int64_t pairs = 0, pairs_in_sequences = 0;
   for (std::int64_t b = 0; b < drawn.B; ++b) {
-    for (std::int64_t t = 0; t < drawn.T; ++t) {
-      for (std::int64_t s = 0; s < drawn.T; ++s) {
-        const bool near = s <= t && (window == 0 || t - s < window),
-                   seen = near && documents[static_cast<std::size_t>(b * drawn.T + s)] ==
-                                      documents[static_cast<std::size_t>(b * drawn.T + t)];
-        RC_ASSERT(seen == (s <= t && s >= attention::first_visible(drawn, mask, b, t)));
+    for (std::int64_t t = 0; t < T; ++t) {
+      for (std::int64_t s = 0; s < S; ++s) {
+        const std::int64_t at = first + t;
+        const bool near = s <= at && (window == 0 || at - s < window),
+                   seen = near && (behind || documents[static_cast<std::size_t>(b * S + s)] ==
+                                                 documents[static_cast<std::size_t>(b * S + at)]);
+        RC_ASSERT(seen == (s <= attention::last_visible(drawn, mask, t) &&
+                           s >= attention::first_visible(drawn, mask, b, t)));
         pairs += seen, pairs_in_sequences += near;
       }
     }
   }
   RC_ASSERT(attention::visible_pairs(drawn, mask) == Count(pairs));
-  RC_ASSERT(attention::visible_pairs(drawn, {.window = window}) == Count(pairs_in_sequences));
+  RC_ASSERT(attention::visible_pairs(drawn, {.window = window, .first = first}) == Count(pairs_in_sequences));
+}
+
+/// 2 sequences of 3 queries at 4, 5, 6 among 7 keys: 5 + 6 + 7 pairs; among 5 keys 5 each.
+TEST(AttentionSpec, ASpanByHand) {
+  attention::Shape span = shape;
+  span.S = 7;
+  EXPECT_EQ(attention::visible_pairs(span, {.first = 4}), Count(36));
+  EXPECT_EQ(attention::visible_pairs(span, {.window = 2, .first = 4}), Count(12));
+  // q and y of 120 entries, k and v of 2*7*2*5.
+  EXPECT_EQ(attention::forward_bytes(span, 2, 4), Count((240 + 280) * 2 + 24 * 4));
+  span.S = 5;
+  EXPECT_EQ(attention::visible_pairs(span, {.first = 4}), Count(30));
+  EXPECT_EQ(attention::forward_flops(span, {.first = 4}).matmul, Count(2 * 4 * 10 * 30));
+}
+
+TEST(AttentionSpec, C7RefusesAQueryThatSeesNoKey) {
+  const auto refused = [](attention::Shape of, const attention::Mask& mask) {
+    try {
+      attention::check(of, mask);
+      return std::string("accepted");
+    } catch (const SpecError& error) {
+      return std::string(error.what());
+    }
+  };
+  attention::Shape span = shape;
+  span.S = 7;
+  EXPECT_EQ(refused(span, {.first = 4}), "accepted");
+  EXPECT_EQ(refused(span, {.first = 9}), "accepted");
+  EXPECT_EQ(refused(span, {.first = -1}), "attention_c7: queries at -1 to 1, keys at 0 to 6, window=0");
+  EXPECT_EQ(refused(span, {.window = 5, .first = 8}), "accepted");  // the last at 10 sees key 6
+  EXPECT_EQ(refused(span, {.window = 4, .first = 8}),
+            "attention_c7: queries at 8 to 10, keys at 0 to 6, window=4");
+  const Ids documents(14, 0);
+  EXPECT_EQ(refused(span, {documents, 0, 4}), "accepted");
+  EXPECT_EQ(refused(span, {documents, 0, 5}),
+            "attention_c7: queries at 5 to 7, keys at 0 to 6, window=0, with documents");
 }
 
 }  // namespace

@@ -25,9 +25,9 @@ TEST(DataLayoutSpec, FollowsTheSpecExample) {
   const Layout layout = layout_of(DataParallel::hybrid, 8, 4);
   const Mesh mesh = mesh_of(layout);
   EXPECT_NO_THROW(check_trainable(mesh));
-  EXPECT_EQ(group_of(mesh, 2, Axis::dp_shard), (std::vector<std::int64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(group_of(mesh, 7, Axis::dp_shard), (std::vector<std::int64_t>{4, 5, 6, 7}));
-  EXPECT_EQ(group_of(mesh, 6, Axis::dp_replicate), (std::vector<std::int64_t>{2, 6}));
+  EXPECT_EQ(group_of(mesh, 2, Axis::dp_shard).ranks(), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(group_of(mesh, 7, Axis::dp_shard).ranks(), (std::vector<std::int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(group_of(mesh, 6, Axis::dp_replicate).ranks(), (std::vector<std::int64_t>{2, 6}));
 }
 
 TEST(DataLayoutSpec, EachKindShardsWhatItsNameSays) {
@@ -68,14 +68,14 @@ RC_GTEST_PROP(DataLayoutSpec, GroupsOfBothAxesMeetInOneRank, ()) {
   const Layout layout = layout_of(DataParallel::hybrid, shard_ranks * replicas, shard_ranks);
   RC_ASSERT(layout.replicas() == replicas);
   const Mesh mesh = mesh_of(layout);
-  RC_ASSERT(mesh.data_ranks() == layout.ranks);
+  RC_ASSERT(mesh.batch_ranks() == layout.batch_ranks() && mesh.state_ranks() == layout.ranks);
   const auto rank = *rc::gen::inRange<std::int64_t>(0, layout.ranks);
   int common = 0;
-  for (std::int64_t a : group_of(mesh, rank, Axis::dp_shard))
-    for (std::int64_t b : group_of(mesh, rank, Axis::dp_replicate)) common += a == b;
+  for (std::int64_t a : group_of(mesh, rank, Axis::dp_shard).ranks())
+    for (std::int64_t b : group_of(mesh, rank, Axis::dp_replicate).ranks()) common += a == b;
   RC_ASSERT(common == 1);
   // Those of a shard group are neighbours.
-  RC_ASSERT(group_of(mesh, rank, Axis::dp_shard).front() == rank / shard_ranks * shard_ranks);
+  RC_ASSERT(group_of(mesh, rank, Axis::dp_shard).first == rank / shard_ranks * shard_ranks);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 
-#include "spec/parallel/placement.hpp"
 #include "spec/parallel/volume.hpp"
 #include "tests/support/label_of.hpp"
 
@@ -28,6 +27,11 @@ ModelSpec example() {
                   .qk_norm = true};
   model.experts = Experts{.count = 8, .active = 2, .width = 5, .shared_width = 3, .first_dense = 1};
   return model;
+}
+
+/// Of a group that is all ranks.
+Place of_experts(std::int64_t e, std::int64_t rank = 0) {
+  return {.layout = layout_of(DataParallel::replicate, e), .expert_ranks = e, .rank = rank};
 }
 
 std::string refused(std::int64_t e, const Layout& layout, std::int64_t tensor = 1,
@@ -53,7 +57,7 @@ TEST(ExpertRanksSpec, C10ToC15RefuseByName) {
     EXPECT_EQ(refused(e, eight, 2, example(), 3), "placement_c14");
     EXPECT_EQ(refused(e, eight, 2, example(), 4), "accepted");
   }
-  EXPECT_EQ(tests::label_of([] { expert_inventory(example(), {4, 4}); }), "placement_c15");
+  EXPECT_EQ(tests::label_of([] { share(example(), {.expert_ranks = 2}); }), "placement_c13");
   for (const std::int64_t e : {1, 2, 4, 8}) EXPECT_NO_THROW(check_expert_ranks(example(), e, eight));
   EXPECT_NO_THROW(check_expert_ranks(dense, 1, eight, 2));
 }
@@ -66,7 +70,8 @@ TEST(ExpertRanksSpec, FollowsTheSpecExample) {
             (Layout{DataParallel::replicate, 2, 1}));
   for (const std::int64_t rank : {0, 1}) {
     std::set<std::int64_t> held;
-    for (const Parameter& parameter : expert_inventory(example(), {2, rank}).parameters)
+    const Share own = share(example(), of_experts(2, rank));
+    for (const Parameter& parameter : own.sets.at(1).partition.inventory.parameters)
       held.insert(routed_expert(parameter));
     EXPECT_EQ(held, rank == 0 ? (std::set<std::int64_t>{0, 1, 2, 3}) : (std::set<std::int64_t>{4, 5, 6, 7}));
   }
@@ -84,30 +89,54 @@ RC_GTEST_PROP(ExpertRanksSpec, AGroupHoldsTheModelOnce, ()) {
   if (*rc::gen::arbitrary<bool>()) model.family = Family::mixtral, model.qk_norm = false;
   const Inventory whole = inventory(model);
   std::vector<int> held(whole.parameters.size());
-  const auto note = [&](const Inventory& own) {
-    const std::vector<Placement> placed = placements(whole, own);
-    RC_ASSERT(placed.size() == own.parameters.size());
-    for (std::size_t i = 0; i < placed.size(); ++i) {
-      const Parameter& there = whole.parameters.at(placed[i].number);
+  const auto note = [&](const ParameterSet& set) {
+    const Inventory& own = set.partition.inventory;
+    RC_ASSERT(set.placements.size() == own.parameters.size());
+    for (std::size_t i = 0; i < set.placements.size(); ++i) {
+      const Parameter& there = whole.parameters.at(set.placements[i].number);
       RC_ASSERT(there.name == own.parameters[i].name && there.shape == own.parameters[i].shape);
       RC_ASSERT(there.block == own.parameters[i].block);
-      RC_ASSERT(own.parameters[i].offset + placed[i].moved == there.offset);
-      ++held[placed[i].number];
+      RC_ASSERT(own.parameters[i].offset + set.placements[i].moved == there.offset);
+      ++held[set.placements[i].number];
     }
   };
-  note(dense_inventory(model));
-  for (std::int64_t rank = 0; rank < e; ++rank) {
-    const Inventory own = expert_inventory(model, {e, rank});
-    // Of every rank the same places: one rank's tell where another's are.
-    const Inventory first = expert_inventory(model, {e, 0});
-    RC_ASSERT(own.flat_size == first.flat_size);
-    for (std::size_t i = 0; i < own.parameters.size(); ++i)
-      RC_ASSERT(own.parameters[i].offset == first.parameters[i].offset);
-    RC_ASSERT(rank_inventory(model, {e, rank}).parameters.size() ==
-              own.parameters.size() + dense_inventory(model).parameters.size());
+  // Of every rank the same places: one rank's tell where another's are.
+  const Share first = share(model, of_experts(e));
+  RC_ASSERT(first.sets.size() == (e > 1 ? 2 : 1));
+  note(first.sets.front());
+  for (std::int64_t rank = 0; rank < e && e > 1; ++rank) {
+    const ParameterSet own = share(model, of_experts(e, rank)).sets.at(1);
+    RC_ASSERT(own.partition.inventory.flat_size == first.sets[1].partition.inventory.flat_size);
+    for (std::size_t i = 0; i < own.placements.size(); ++i)
+      RC_ASSERT(own.partition.inventory.parameters[i].offset ==
+                first.sets[1].partition.inventory.parameters[i].offset);
     note(own);
   }
   for (const int times : held) RC_ASSERT(times == 1);
+}
+
+/// Groups of a rank, and of both of its sets, by hand.
+TEST(ExpertRanksSpec, GroupsFollowTheSpecExample) {
+  const Layout hybrid = layout_of(DataParallel::hybrid, 8, 4);
+  const Share two = share(example(), {.layout = hybrid, .expert_ranks = 2, .rank = 6});
+  using Ranks = std::vector<std::int64_t>;
+  EXPECT_EQ(two.groups.experts.ranks(), (Ranks{6, 7}));
+  EXPECT_EQ(two.sets.at(0).state.ranks(), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(two.sets[0].replicas.ranks(), (Ranks{2, 6}));
+  EXPECT_EQ(two.sets.at(1).state.ranks(), (Ranks{4, 6}));
+  EXPECT_EQ(two.sets[1].replicas.ranks(), (Ranks{2, 6}));
+  EXPECT_EQ(two.sets[1].state.number, 1);
+  // 4 data ranks of 2 tensor ranks each: neighbours are tensor ranks first.
+  const Share beside = share(
+      example(),
+      {.layout = layout_of(DataParallel::hybrid, 4, 2), .tensor_ranks = 2, .expert_ranks = 2, .rank = 5});
+  EXPECT_EQ(beside.groups.tensor.ranks(), (Ranks{4, 5}));
+  EXPECT_EQ(beside.groups.batch.ranks(), (Ranks{1, 3, 5, 7}));
+  EXPECT_EQ(beside.groups.experts.ranks(), (Ranks{4, 5}));
+  EXPECT_EQ(beside.sets.at(0).state.ranks(), (Ranks{5, 7}));
+  EXPECT_EQ(beside.sets[0].replicas.ranks(), (Ranks{1, 5}));
+  EXPECT_EQ(beside.sets.at(1).state.ranks(), (Ranks{5, 7}));
+  EXPECT_EQ(beside.sets[1].replicas.ranks(), (Ranks{1, 5}));
 }
 
 /// By hand: 2 sparse layers and 3 micro-batches of 10 tokens that choose 2 experts, 47 times on two ranks and
@@ -148,23 +177,25 @@ TEST(ExpertRanksSpec, VolumeByHand) {
 /// routers and shared experts all, whose gradients are summed over them. A sparse layer's MLP gathers
 /// nothing.
 TEST(ExpertRanksSpec, BesideTensorRanks) {
-  EXPECT_FALSE(experts_apart(example(), 1, 1));
-  EXPECT_TRUE(experts_apart(example(), 2, 1));
-  EXPECT_TRUE(experts_apart(example(), 1, 2));
-  for (const Placement& placed : placements(example(), {2, 1})) {
-    EXPECT_LT(routed_expert(placed.whole), 0);
-    const Role role = placed.whole.role;
-    const bool split = placed.whole.matrix() && role != Role::router && role != Role::shared_gate &&
-                       role != Role::shared_up && role != Role::shared_down;
-    EXPECT_EQ(placed.holders, split ? 1 : 2) << placed.whole.name;
-    EXPECT_EQ(inventory(example()).parameters.at(placed.number).name, placed.whole.name);
+  EXPECT_EQ(share(example(), {}).sets.size(), 1u);
+  EXPECT_EQ(share(example(), of_experts(2)).sets.size(), 2u);
+  const Share own = share(example(), {.tensor_ranks = 2, .rank = 1});
+  ASSERT_EQ(own.sets.size(), 2u);
+  const std::vector<Parameter> whole = inventory(example()).parameters;
+  for (std::size_t i = 0; i < own.sets[0].placements.size(); ++i) {
+    const Placement& placed = own.sets[0].placements[i];
+    const Parameter& one = whole.at(placed.number);
+    EXPECT_LT(routed_expert(one), 0);
+    const bool split = one.matrix() && one.role != Role::router && one.role != Role::shared_gate &&
+                       one.role != Role::shared_up && one.role != Role::shared_down;
+    EXPECT_EQ(placed.holders, split ? 1 : 2) << one.name;
+    EXPECT_EQ(own.sets[0].partition.inventory.parameters.at(i).name, one.name);
   }
-  const Partition own = partition(tensor_inventory(example(), 2), 1);
   const TensorTraffic traffic{.tokens = 10, .accumulation = 3};
   ModelSpec dense = example();
   dense.experts.reset();
-  const Volume all = tensor_volume(dense, {2, 0}, partition(tensor_inventory(dense, 2), 1), 0, traffic),
-               sparse = tensor_volume(example(), {2, 0}, own, 0, traffic);
+  const Volume all = tensor_volume(share(dense, {.tensor_ranks = 2}), traffic),
+               sparse = tensor_volume(own, traffic);
   // Two layers without the 2 + 2 collectives of an MLP, rows of 16 entries.
   EXPECT_EQ(all[Collective::reduce_scatter],
             sparse[Collective::reduce_scatter] + Count(2 * 2 * 3 * 10 * 16 * 4));
@@ -172,26 +203,28 @@ TEST(ExpertRanksSpec, BesideTensorRanks) {
   EXPECT_EQ(sparse[Collective::all_reduce], all[Collective::all_reduce] + Count(2 * (4 + 8) * 8));
   TensorTraffic of_batch = traffic;
   of_batch.balance_of_batch = true;
-  EXPECT_EQ(tensor_volume(example(), {2, 0}, own, 0, of_batch)[Collective::all_reduce],
+  EXPECT_EQ(tensor_volume(own, of_batch)[Collective::all_reduce],
             sparse[Collective::all_reduce] + Count(3 * 2 * 8 * 8));
 }
 
 /// Experts' gradients are summed over the ranks that hold the same ones, and over no others.
 TEST(ExpertRanksSpec, ExpertsAreSummedOverTheirOwnDataRanks) {
-  const Inventory own = expert_inventory(example(), {4, 1});
-  const auto of = [&](const Layout& layout) {
-    const Layout experts = expert_layout(layout, 4);
-    return expert_data_volume(experts, partition(own, experts.shard_ranks),
-                              {.accumulation = 2, .gradient_bytes = 4, .weight_bytes = 4});
+  const auto share_of = [](const Layout& layout) {
+    return share(example(), {.layout = layout, .expert_ranks = 4, .rank = 1});
   };
-  EXPECT_EQ(of(layout_of(DataParallel::replicate, 4)), Volume{}) << "no other rank holds them";
-  EXPECT_EQ(of(layout_of(DataParallel::replicate, 8))[Collective::all_reduce], Count(own.flat_size * 4));
+  const auto of = [&](const Layout& layout) {
+    return step_volume(share_of(layout), {.accumulation = 2, .gradient_bytes = 4, .weight_bytes = 4}).experts;
+  };
+  const auto size = [&](const Layout& layout) {
+    return Count(share_of(layout).sets.at(1).partition.inventory.flat_size);
+  };
+  const Layout four = layout_of(DataParallel::replicate, 4), eight = layout_of(DataParallel::replicate, 8),
+               zero1 = layout_of(DataParallel::zero1, 8), shard = layout_of(DataParallel::shard, 8);
+  EXPECT_EQ(of(four), Volume{}) << "no other rank holds them";
+  EXPECT_EQ(of(eight)[Collective::all_reduce], size(eight) * 4);
   EXPECT_EQ(of(layout_of(DataParallel::shard, 4)), Volume{});
-  const Partition halves = partition(own, 2);
-  EXPECT_EQ(of(layout_of(DataParallel::zero1, 8))[Collective::all_gather],
-            Count(halves.inventory.flat_size * 4));
-  EXPECT_EQ(of(layout_of(DataParallel::shard, 8))[Collective::reduce_scatter],
-            Count(2 * halves.inventory.flat_size * 4));
+  EXPECT_EQ(of(zero1)[Collective::all_gather], size(zero1) * 4);
+  EXPECT_EQ(of(shard)[Collective::reduce_scatter], 2 * size(shard) * 4);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "spec/model/trainable.hpp"
+#include "spec/parallel/parameter_sets.hpp"
 #include "tests/support/label_of.hpp"
 
 namespace assay::spec::placement_test {
@@ -28,13 +29,20 @@ ModelSpec example() {
           .qk_norm = true};
 }
 
+/// Of each parameter of a tensor rank.
+std::vector<Placement> placements(const ModelSpec& model, std::int64_t ranks, std::int64_t rank) {
+  return share(model, {.tensor_ranks = ranks, .rank = rank}).sets.at(0).placements;
+}
+
 const Placement& of(const std::vector<Placement>& all, const std::string& name) {
-  return *std::find_if(all.begin(), all.end(), [&](const Placement& p) { return p.whole.name == name; });
+  const Inventory whole = inventory(example());
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const Placement& p) { return whole.parameters.at(p.number).name == name; });
 }
 
 TEST(PlacementSpec, FollowsTheSpecExample) {
   for (const std::int64_t rank : {0, 1, 2, 3}) {
-    const auto all = placements(example(), {4, rank});
+    const auto all = placements(example(), 4, rank);
     const Placement &key = of(all, "model.layers.1.self_attn.k_proj.weight"),
                     &head = of(all, "lm_head.weight"), &gain = of(all, "model.norm.weight"),
                     &down = of(all, "model.layers.0.mlp.down_proj.weight"),
@@ -64,7 +72,7 @@ TEST(PlacementSpec, FollowsTheSpecExample) {
 
 TEST(PlacementSpec, OneRankHoldsTheModelItself) {
   EXPECT_EQ(tensor_model(example(), 1), example());
-  for (const Placement& each : placements(example(), {})) {
+  for (const Placement& each : placements(example(), 1, 0)) {
     EXPECT_EQ(each.dimension, -1);
     EXPECT_FALSE(each.shared());
   }
@@ -80,11 +88,13 @@ RC_GTEST_PROP(PlacementSpec, EveryEntryIsHeldByAsManyRanksAsItSays, ()) {
   model.qkv_bias = *rc::gen::arbitrary<bool>();
   model.tied_embeddings = *rc::gen::arbitrary<bool>();
   std::vector<std::vector<Placement>> ranks;
-  for (std::int64_t rank = 0; rank < t; ++rank) ranks.push_back(placements(model, {t, rank}));
+  for (std::int64_t rank = 0; rank < t; ++rank) ranks.push_back(placements(model, t, rank));
+  const Inventory whole = inventory(model);
   for (std::size_t i = 0; i < ranks[0].size(); ++i) {
     const Placement& first = ranks[0][i];
     const std::int64_t extent =
-        first.dimension < 0 ? 1 : first.whole.shape[static_cast<std::size_t>(first.dimension)];
+        first.dimension < 0 ? 1
+                            : whole.parameters[first.number].shape[static_cast<std::size_t>(first.dimension)];
     std::vector<std::int64_t> held(static_cast<std::size_t>(extent)), counted(held);
     for (const std::vector<Placement>& all : ranks) {
       const std::int64_t begin = first.dimension < 0 ? 0 : all[i].begin,
@@ -129,7 +139,7 @@ TEST(PlacementSpec, RefusesWhatDoesNotDivide) {
   model.latent = LatentAttention{.key_value_rank = 4, .rope_dim = 2, .value_dim = 3};
   EXPECT_EQ(label(model, 4, 8), "placement_c20");
   EXPECT_EQ(label(model, 1, 8), "accepted");
-  EXPECT_EQ(tests::label_of([] { placements(example(), {4, 4}); }), "placement_c1");
+  EXPECT_EQ(tests::label_of([] { placements(example(), 4, 4); }), "mesh_c3");
 }
 
 }  // namespace

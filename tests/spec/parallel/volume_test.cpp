@@ -33,11 +33,6 @@ TEST(VolumeSpec, C1RejectsAModelWithoutBlocksAndAStepWithoutMicroBatches) {
   EXPECT_EQ(tests::label_of([] { block_gathers(3, 0, false); }), "volume_c1");
 }
 
-TEST(VolumeSpec, C2RejectsAPartitionOfAnotherLayout) {
-  const Partition p = partition(inventory(find_model("tiny-llama")), 2);
-  EXPECT_EQ(tests::label_of([&] { step_volume(layout_of(DataParallel::zero1, 4), p, {}); }), "volume_c2");
-}
-
 /// What a step of the layout sends, of a drawn model.
 struct Drawn {
   ModelSpec model = tests::draw_model();
@@ -46,11 +41,10 @@ struct Drawn {
 
   StepVolume of(DataParallel data, std::int64_t all, std::int64_t shard_ranks) const {
     const Layout layout = layout_of(data, all, shard_ranks);
-    return step_volume(layout, partition(inventory(model), layout.shard_ranks),
-                       {.accumulation = accumulation,
-                        .gradient_bytes = 4,
-                        .weight_bytes = 2,
-                        .tied_embeddings = model.tied_embeddings});
+    return step_volume(share(model, {.layout = layout}), {.accumulation = accumulation,
+                                                          .gradient_bytes = 4,
+                                                          .weight_bytes = 2,
+                                                          .tied_embeddings = model.tied_embeddings});
   }
 };
 
@@ -94,7 +88,7 @@ TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
   const ModelSpec model = find_model("tiny-llama");
   const Layout layout = layout_of(DataParallel::zero1, 2);
   const auto all_reduced = [&](std::int64_t weight_bytes) {
-    return step_volume(layout, partition(inventory(model), 2), {.weight_bytes = weight_bytes})
+    return step_volume(share(model, {.layout = layout}), {.weight_bytes = weight_bytes})
         .shard[Collective::all_reduce];
   };
   const Count gains = Count(2 * model.layers + 1) * ((model.width + 63) / 64 * 64);
@@ -107,7 +101,7 @@ TEST(VolumeSpec, WhereStateIsShardedTheGainsOfNormsFollowTheUpdateInFp32) {
 TEST(VolumeSpec, CodesAreGatheredAtAByteAndTheirAmaxIsAgreedOn) {
   ModelSpec model = find_model("tiny-llama");
   const auto of = [&](const LinearPrecision& linear, DataParallel data, std::int64_t weight_bytes) {
-    return step_volume(layout_of(data, 2), partition(inventory(model), 2),
+    return step_volume(share(model, {.layout = layout_of(data, 2)}),
                        {.accumulation = 2, .weight_bytes = weight_bytes, .linear = linear})
         .shard;
   };

@@ -63,7 +63,8 @@ TEST(StepOpsSpec, NormsOfTensorRanksAddTheResiduals) {
                                  .recompute = Recompute::none,
                                  .micro = 2,
                                  .sequence_length = 2,
-                                 .tensor_ranks = 2})) {
+                                 .tensor_ranks = 2,
+                                 .whole = model})) {
     if (each.pass != StepPass::forward) continue;
     const auto times = Count(std::llround(each.calls));
     if (each.op == StepOp::rms_norm) norms += times * each.bytes, calls += times;

@@ -43,7 +43,7 @@ TEST(TinyModels, DrawsVaryEveryFieldThatTheTrainerComputes) {
       varies |= !(tiny_model(0).*field.member == tiny_model(seed).*field.member);
     if (!varies) constant.insert(field.name);
   });
-  // The context bounds sequences and changes no number; the others do not train (spec/model/trainable.cpp).
+  // The context bounds sequences and changes no number; the others do not train (spec/model/fields.hpp).
   EXPECT_EQ(constant,
             (std::set<std::string>{"context", "norm", "positions", "output_bias", "mlp_bias", "norm_bias",
                                    "experts", "latent_attention", "multi_token_layers"}));

@@ -10,7 +10,7 @@ namespace {
 
 TEST(LmHeadCuda, ChunksMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::lm_head_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::lm_head_matches_reference(at::kCUDA); }));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 TEST(AdamwCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::adamw_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::adamw_matches_reference(at::kCUDA); }));
 }
 
 TEST(AdamwCuda, SameBitsTwice) {
@@ -50,7 +50,7 @@ TEST(AdamwCuda, RangesOfAnyAlignmentGiveTheSameBits) {
 
 TEST(AdamwCuda, Bf16StatesMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::adamw_bf16_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::adamw_bf16_matches_reference(at::kCUDA); }));
 }
 
 TEST(AdamwCuda, Bf16StatesHaveTheSameBitsTwiceAndInRangesOfAnyAlignment) {

@@ -66,7 +66,7 @@ struct Inputs {
 
 TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     parity::attention_matches_reference(d, Backend::flash);
   }));
@@ -74,7 +74,7 @@ TEST(AttentionDocumentsCuda, DrawnDocumentsAreComputedByFlashAndMatchReference) 
 
 TEST(AttentionDocumentsCuda, OneDocumentASequenceIsTheUnmaskedResult) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     std::fill(d.documents.begin(), d.documents.end(), 0);
     d.window = 0;
@@ -110,9 +110,9 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
     const at::Tensor dqkv = attention::backward(in.dy, in.qkv, out, h.H, h.K, documents);
     for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
     const at::Tensor wide = in.qkv.to(at::kDouble);
-    const auto plain = attention::aten::forward(wide, h.H, h.K, documents);
+    const auto plain = attention::aten::forward({wide, h.H, h.K}, documents);
     at::Tensor plain_dqkv =
-        attention::aten::backward(in.dy.to(at::kDouble), wide, plain, h.H, h.K, documents);
+        attention::aten::backward(in.dy.to(at::kDouble), {wide, h.H, h.K}, plain, documents).joined;
     const double bound = 6 * unit_roundoff(Dtype::bf16) * std::sqrt(900.0);
     EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
     EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
@@ -125,7 +125,7 @@ TEST(AttentionDocumentsCuda, DocumentsOfManyTilesMatchPlainProducts) {
     const auto table = rope::table(angles, batch.T, at::kBFloat16, gpu),
                wide_table = rope::table(angles, batch.T, at::kDouble, gpu);
     const at::Tensor before =
-        attention::backward_through_rope(in.dy, in.qkv, out, h.H, h.K, documents, table, positions);
+        parity::turned_back(attention::backward(in.dy, {in.qkv, h.H, h.K}, out, documents), table, positions);
     rope::rotate(plain_dqkv, h.H + h.K, wide_table, positions, /*inverse=*/true);
     // Turning a pair mixes its two errors, and rounds once more.
     EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
@@ -214,9 +214,8 @@ TEST(AttentionDocumentsCuda, TheChoiceIsToldWithTheReasonOfEachRefusal) {
             std::string::npos);
   EXPECT_NE(told(tests::normal({1, 90, 4, 264}, 1, at::kBFloat16).to(gpu), documents).find("flash refused: "),
             std::string::npos);
-  const attention::Forced here(spec::AttentionBackend::cudnn, gpu);
   try {
-    attention::forward(qkv, 2, 1, documents);
+    attention::forward(qkv, 2, 1, documents, {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took documents";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

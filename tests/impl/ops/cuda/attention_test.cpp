@@ -19,7 +19,8 @@ namespace {
 
 TEST(AttentionCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::attention_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::attention_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::attention_of_a_span_matches_reference(at::kCUDA); }));
 }
 
 TEST(AttentionCuda, TheChoiceOfAShapeIsToldOnceWithItsReasons) {
@@ -54,9 +55,9 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
     for (const std::string& line : attention::new_choices()) std::cout << line << std::endl;
     EXPECT_NE(out.backend, attention::Backend::math);
     const at::Tensor wide = qkv.to(at::kDouble);
-    const auto plain = attention::aten::forward(wide, heads, kv_heads, {});
+    const auto plain = attention::aten::forward({wide, heads, kv_heads}, {});
     const at::Tensor plain_dqkv =
-        attention::aten::backward(dy.to(at::kDouble), wide, plain, heads, kv_heads, {});
+        attention::aten::backward(dy.to(at::kDouble), {wide, heads, kv_heads}, plain, {}).joined;
     const double bound = largest_gradient_bound(512);
     EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
     const double off = parity::share_of_largest(dqkv, plain_dqkv);
@@ -66,7 +67,8 @@ TEST(AttentionCuda, TheTrainersShapesAreFusedAndMatchPlainProducts) {
                                    at::kCUDA),
                wide_table =
                    rope::table(spec::rope::inverse_frequencies(128, 10000, {}), 512, at::kDouble, at::kCUDA);
-    const at::Tensor before = attention::backward_through_rope(dy, qkv, out, heads, kv_heads, {}, table, {});
+    const at::Tensor before =
+        parity::turned_back(attention::backward(dy, {qkv, heads, kv_heads}, out, {}), table, {});
     rope::rotate(plain_dqkv, heads + kv_heads, wide_table, {}, /*inverse=*/true);
     // Turning a pair mixes its two errors, and rounds once more.
     EXPECT_LE(parity::share_of_largest(before, plain_dqkv),
@@ -103,11 +105,13 @@ TEST(AttentionCuda, CudnnWritesTheGradientOfTheTrainersShapesIntoOneTensor) {
       EXPECT_EQ(ran(spec::FlopComponent::attention_values, spec::ExecutedPass::backward), 2 * product);
       EXPECT_EQ(ran(spec::FlopComponent::attention_scores, spec::ExecutedPass::recompute), product);
       const at::Tensor wide = qkv.to(at::kDouble);
-      const at::Tensor plain = attention::aten::backward(
-          dy.to(at::kDouble), wide, attention::aten::forward(wide, heads, kv_heads, {}), heads, kv_heads, {});
+      const at::Tensor plain =
+          attention::aten::backward(dy.to(at::kDouble), {wide, heads, kv_heads},
+                                    attention::aten::forward({wide, heads, kv_heads}, {}), {})
+              .joined;
       EXPECT_LE(parity::relative_norm(dqkv, plain), parity::gradient_norm_bound) << T << " " << fixed_order;
       EXPECT_LE(parity::share_of_largest(dqkv, plain), largest_gradient_bound(T)) << T << " " << fixed_order;
-      for (const auto& plan : attention::cudnn::plans(qkv, heads, kv_heads, fixed_order))
+      for (const auto& plan : attention::cudnn::plans({qkv, heads, kv_heads}, fixed_order))
         std::cout << "heads " << heads << "+2x" << kv_heads << (fixed_order ? ", fixed order: " : ": ")
                   << plan.name << ", " << plan.workspace_bytes << " bytes" << std::endl;
     }
@@ -133,8 +137,10 @@ TEST(AttentionCuda, ACudnnWhoseBackwardRefusesComputesNoForwardEither) {
     const Count product = Count(2 * 2 * heads) * (416 * 417 / 2) * 64;
     EXPECT_EQ(counter.measured().total(), 7 * product);
     const at::Tensor wide = qkv.to(at::kDouble);
-    const at::Tensor plain = attention::aten::backward(
-        dy.to(at::kDouble), wide, attention::aten::forward(wide, heads, kv_heads, {}), heads, kv_heads, {});
+    const at::Tensor plain =
+        attention::aten::backward(dy.to(at::kDouble), {wide, heads, kv_heads},
+                                  attention::aten::forward({wide, heads, kv_heads}, {}), {})
+            .joined;
     EXPECT_LE(parity::relative_norm(dqkv, plain), parity::gradient_norm_bound);
   }
 }
@@ -151,7 +157,7 @@ TEST(AttentionCuda, ARefusalAfterTheChoiceIsAnError) {
   const attention::cudnn::Refusing on;
   for (const bool through_rope : {false, true}) try {
       if (through_rope)
-        attention::backward_through_rope(dy, qkv, out, 6, 2, {}, table, {});
+        parity::turned_back(attention::backward(dy, {qkv, 6, 2}, out, {}), table, {});
       else
         attention::backward(dy, qkv, out, 6, 2, {});
       ADD_FAILURE() << "another backend took over";
@@ -167,9 +173,9 @@ TEST(AttentionCuda, CudnnIsNotGivenTensorsThatAreNotWhole) {
   const at::Tensor qkv = tests::normal({1, 128, 6, 64}, 1, at::kBFloat16).to(at::kCUDA);
   const auto out = attention::forward(qkv, 4, 1, {});
   const at::Tensor turned = at::empty({1, 4, 128, 64}, qkv.options()).transpose(1, 2);
-  EXPECT_THROW(attention::cudnn::backward(turned, qkv, out.y, out.lse, 4, 1, false), c10::Error);
+  EXPECT_THROW(attention::cudnn::backward(turned, {qkv, 4, 1}, out.y, out.lse, false), c10::Error);
   const at::Tensor shifted = at::empty({out.y.numel() + 1}, qkv.options()).narrow(0, 1, out.y.numel());
-  EXPECT_THROW(attention::cudnn::backward(shifted.view(out.y.sizes()), qkv, out.y, out.lse, 4, 1, false),
+  EXPECT_THROW(attention::cudnn::backward(shifted.view(out.y.sizes()), {qkv, 4, 1}, out.y, out.lse, false),
                c10::Error);
 }
 
@@ -184,7 +190,8 @@ TEST(AttentionCuda, CudnnsBackwardInAFixedOrderGivesTheSameBitsTwice) {
                      dy = tests::normal({2, 1024, c.heads, c.E}, 2, at::kBFloat16).to(at::kCUDA);
     const auto out = attention::forward(qkv, c.heads, c.kv_heads, {});
     EXPECT_TRUE(tests::repeatable([&] {
-      return std::vector{attention::cudnn::backward(dy, qkv, out.y, out.lse, c.heads, c.kv_heads, true)};
+      return std::vector{
+          attention::cudnn::backward(dy, {qkv, c.heads, c.kv_heads}, out.y, out.lse, true).joined};
     })) << c.heads;
   }
 }
@@ -196,7 +203,7 @@ TEST(AttentionCuda, WhatCudnnDoesNotWriteIntoOneTensorIsRefusedWithAReason) {
                      dy = at::zeros({1, 128, 4, E}, qkv.options()),
                      lse = at::zeros({1, 4, 128}, qkv.options().dtype(at::kFloat));
     try {
-      attention::cudnn::backward(dy, qkv, dy, lse, 4, 1, false);
+      attention::cudnn::backward(dy, {qkv, 4, 1}, dy, lse, false);
       ADD_FAILURE() << "taken: " << type << " " << E;
     } catch (const c10::Error& error) {
       const std::string reason = error.what_without_backtrace();
@@ -206,21 +213,18 @@ TEST(AttentionCuda, WhatCudnnDoesNotWriteIntoOneTensorIsRefusedWithAReason) {
   }
 }
 
-TEST(AttentionCuda, AForcedBackendComputesOrSaysWhyItDoesNot) {
+TEST(AttentionCuda, ANamedBackendComputesOrSaysWhyItDoesNot) {
   ASSAY_NEEDS_GPU();
   const at::Tensor qkv = tests::normal({1, 256, 6, 64}, 1, at::kBFloat16).to(at::kCUDA),
                    dy = tests::normal({1, 256, 4, 64}, 2, at::kBFloat16).to(at::kCUDA);
-  for (const auto& [forced, backend] : {std::pair{spec::AttentionBackend::cudnn, attention::Backend::cudnn},
-                                        std::pair{spec::AttentionBackend::flash, attention::Backend::flash},
-                                        std::pair{spec::AttentionBackend::math, attention::Backend::math}}) {
-    const attention::Forced here(forced, at::kCUDA);
-    const auto out = attention::forward(qkv, 4, 1, {});
+  using attention::Backend;
+  for (const Backend backend : {Backend::cudnn, Backend::flash, Backend::math}) {
+    const auto out = attention::forward(qkv, 4, 1, {}, {.backend = backend});
     EXPECT_EQ(out.backend, backend);
     EXPECT_EQ(attention::backward(dy, qkv, out, 4, 1, {}).sizes(), qkv.sizes());
   }
-  const attention::Forced here(spec::AttentionBackend::cudnn, at::kCUDA);
   try {
-    attention::forward(qkv.to(at::kFloat), 4, 1, {});
+    attention::forward(qkv.to(at::kFloat), 4, 1, {}, {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took fp32";
   } catch (const UserError& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

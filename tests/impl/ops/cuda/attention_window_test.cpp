@@ -38,7 +38,7 @@ at::Tensor drawn(std::int64_t heads, std::int64_t E, std::uint64_t seed) {
 
 TEST(AttentionWindowCuda, DrawnWindowsAreComputedByFlashAndMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     parity::AttentionDrawn d(at::kBFloat16, gpu, /*fused_documents=*/true);
     d.window = *rc::gen::inRange<std::int64_t>(1, d.T);
     if (*rc::gen::arbitrary<bool>()) d.documents.clear();
@@ -58,12 +58,13 @@ TEST(AttentionWindowCuda, WindowsOfManyTilesMatchPlainProducts) {
         const auto out = attention::forward(qkv, H, K, mask);
         EXPECT_EQ(out.backend, Backend::flash);
         EXPECT_TRUE(out.y.is_contiguous() && out.lse.is_contiguous());
-        const auto plain = attention::aten::forward(wide, H, K, mask);
+        const auto plain = attention::aten::forward({wide, H, K}, mask);
         EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
         EXPECT_LE((out.lse - plain.lse).abs().max().item<double>(),
                   parity::fused_lse_bound(qkv, H, K, plain.lse));
         const at::Tensor dqkv = attention::backward(dy, qkv, out, H, K, mask),
-                         plain_dqkv = attention::aten::backward(dy.to(at::kDouble), wide, plain, H, K, mask);
+                         plain_dqkv =
+                             attention::aten::backward(dy.to(at::kDouble), {wide, H, K}, plain, mask).joined;
         EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound);
       }
 }
@@ -116,9 +117,8 @@ TEST(AttentionWindowCuda, CudnnIsNotGivenWindowsThatLeaveSomethingOut) {
   ASSAY_NEEDS_GPU();
   const at::Tensor qkv = drawn(4, 64, 1);
   EXPECT_EQ(attention::forward(qkv, 2, 1, Mask({}, 500)).backend, Backend::cudnn);
-  const attention::Forced here(spec::AttentionBackend::cudnn, gpu);
   try {
-    attention::forward(qkv, 2, 1, Mask({}, 499));
+    attention::forward(qkv, 2, 1, Mask({}, 499), {.backend = Backend::cudnn});
     ADD_FAILURE() << "cudnn took a window";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("cudnn is not given windows"), std::string::npos);

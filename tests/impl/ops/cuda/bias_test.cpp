@@ -12,7 +12,7 @@ namespace {
 
 TEST(BiasCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::bias_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::bias_matches_reference(at::kCUDA); }));
 }
 
 TEST(BiasCuda, SameBitsTwice) {

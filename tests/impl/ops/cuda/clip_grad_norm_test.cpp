@@ -12,7 +12,7 @@ namespace {
 
 TEST(ClipGradNormCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::clip_grad_norm_matches_spec(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::clip_grad_norm_matches_spec(at::kCUDA); }));
 }
 
 TEST(ClipGradNormCuda, SameBitsTwice) {

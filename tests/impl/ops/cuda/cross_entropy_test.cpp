@@ -13,12 +13,12 @@ namespace {
 
 TEST(CrossEntropyCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::cross_entropy_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::cross_entropy_matches_reference(at::kCUDA); }));
 }
 
 TEST(CrossEntropyCuda, SlicesMatchReferenceAndOneRank) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::cross_entropy_slices_match_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::cross_entropy_slices_match_reference(at::kCUDA); }));
 }
 
 TEST(CrossEntropyCuda, OneSliceHasTheBitsOfForward) {

@@ -12,12 +12,12 @@ namespace {
 
 TEST(EmbeddingCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::embedding_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::embedding_matches_reference(at::kCUDA); }));
 }
 
 TEST(EmbeddingCuda, SlicesMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::embedding_slices_match_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::embedding_slices_match_reference(at::kCUDA); }));
 }
 
 TEST(EmbeddingCuda, ForeignIdsTouchNoRow) {

@@ -11,23 +11,23 @@ namespace {
 
 TEST(ExpertsCuda, RouterMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::router_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::router_matches_reference(at::kCUDA); }));
 }
 TEST(ExpertsCuda, RouterLossesMatchReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::router_losses_match_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::router_losses_match_reference(at::kCUDA); }));
 }
 TEST(ExpertsCuda, PermuteIsAStableSort) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::permute_is_a_stable_sort(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::permute_is_a_stable_sort(at::kCUDA); }));
 }
 TEST(ExpertsCuda, LimitedOrderIsTheReferencesPlan) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::limited_order_is_the_references_plan(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::limited_order_is_the_references_plan(at::kCUDA); }));
 }
 TEST(ExpertsCuda, GroupedLinearIsALinearAnExpert) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::grouped_linear_is_a_linear_an_expert(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::grouped_linear_is_a_linear_an_expert(at::kCUDA); }));
 }
 /// Many rows, of tiles that are full, cut and empty, by both sets of kernels of grouped_gemm.cu: one for
 /// 2,048 rows an expert at most and one for more. Columns of neither are whole tiles.
@@ -41,7 +41,7 @@ TEST(ExpertsCuda, GroupedLinearsOfManyRowsAreLinears) {
 }
 TEST(ExpertsCuda, GroupedLinearInFp8IsALinearAnExpert) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::grouped_fp8_linear_is_a_linear_an_expert(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::grouped_fp8_linear_is_a_linear_an_expert(at::kCUDA); }));
 }
 /// As above, by both sets of kernels, sums of more than one tile's 128 products and of a part of one.
 TEST(ExpertsCuda, GroupedLinearsInFp8OfManyRowsAreLinears) {
@@ -54,7 +54,7 @@ TEST(ExpertsCuda, GroupedLinearsInFp8OfManyRowsAreLinears) {
 }
 TEST(ExpertsCuda, WeightedGateIsAGateTimesWeights) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::weighted_gate_is_a_gate_times_weights(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::weighted_gate_is_a_gate_times_weights(at::kCUDA); }));
 }
 
 TEST(ExpertsCuda, SameBitsTwice) {

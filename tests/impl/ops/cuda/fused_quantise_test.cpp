@@ -16,12 +16,12 @@ const auto silu = spec::swiglu::Activation::silu;
 
 TEST(FusedQuantiseCuda, NormIsTheNormQuantised) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { fused_norm_is_the_norm_quantised(at::kCUDA, scalings); }));
+  EXPECT_TRUE(rc::check(+[] { fused_norm_is_the_norm_quantised(at::kCUDA, scalings); }));
 }
 
 TEST(FusedQuantiseCuda, GateIsTheGateQuantised) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { fused_gate_is_the_gate_quantised(at::kCUDA, scalings); }));
+  EXPECT_TRUE(rc::check(+[] { fused_gate_is_the_gate_quantised(at::kCUDA, scalings); }));
 }
 
 TEST(FusedQuantiseCuda, WideMatricesToo) {

@@ -30,7 +30,7 @@ at::Tensor filled(spec::Role role, std::vector<std::int64_t> shape, std::int64_t
 
 TEST(InitCuda, HasTheBitsOfTheCpu) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const auto role = *rc::gen::element(spec::Role::embedding, spec::Role::norm, spec::Role::down);
     std::vector<std::int64_t> shape{*rc::gen::inRange<std::int64_t>(1, 300)};
     if (role != spec::Role::norm) shape.push_back(*rc::gen::inRange<std::int64_t>(1, 300));

@@ -23,12 +23,12 @@ constexpr attention::Form deepseek{.value_dim = 128, .score_factor = 1.87};
 
 TEST(LatentAttentionCuda, ExpandMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::latent_expand_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::latent_expand_matches_reference(at::kCUDA); }));
 }
 
 TEST(LatentAttentionCuda, ExpandBackwardMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::latent_expand_backward_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::latent_expand_backward_matches_reference(at::kCUDA); }));
 }
 
 TEST(LatentAttentionCuda, RepeatedCallsGiveTheSameBits) {
@@ -75,9 +75,9 @@ TEST(LatentAttentionCuda, HeadsOf192And128MatchPlainProducts) {
         EXPECT_EQ(ran(spec::FlopComponent::attention_scores, spec::ExecutedPass::recompute), 192 * product);
       }
       const at::Tensor wide = qkv.to(at::kDouble);
-      const auto plain = attention::aten::forward(wide, H, H, {}, deepseek);
+      const auto plain = attention::aten::forward({wide, H, H, deepseek}, {});
       const at::Tensor plain_dqkv =
-          attention::aten::backward(dy.to(at::kDouble), wide, plain, H, H, {}, deepseek);
+          attention::aten::backward(dy.to(at::kDouble), {wide, H, H, deepseek}, plain, {}).joined;
       EXPECT_LE(parity::share_of_largest(out.y, plain.y), 6 * unit_roundoff(Dtype::bf16));
       EXPECT_LE(parity::relative_norm(dqkv, plain_dqkv), parity::gradient_norm_bound)
           << T << " " << fixed_order;

@@ -13,12 +13,12 @@ namespace {
 
 TEST(LinearCuda, ForwardMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::linear_forward_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::linear_forward_matches_reference(at::kCUDA); }));
 }
 
 TEST(LinearCuda, BackwardMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::linear_backward_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::linear_backward_matches_reference(at::kCUDA); }));
 }
 
 TEST(LinearCuda, SameBitsTwice) {

@@ -12,7 +12,7 @@ namespace {
 
 TEST(QkNormCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::qk_norm_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::qk_norm_matches_reference(at::kCUDA); }));
 }
 
 TEST(QkNormCuda, SameBitsTwice) {

@@ -40,13 +40,13 @@ void expect_same(const Twins& got, const Twins& expected, const std::string& wha
 
 TEST(QuantiseCuda, MatchesSpec) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { quantise_matches_spec(at::kCUDA, scalings, {at::kBFloat16, at::kFloat}); }));
+  EXPECT_TRUE(rc::check(+[] { quantise_matches_spec(at::kCUDA, scalings, {at::kBFloat16, at::kFloat}); }));
 }
 
 TEST(QuantiseCuda, PartsOfAMatrixAreItsCodesAndTurnAsItDoes) {
   ASSAY_NEEDS_GPU();
   EXPECT_TRUE(
-      rc::check([] { parts_match_the_whole(at::kCUDA, *rc::gen::element(at::kBFloat16, at::kFloat)); }));
+      rc::check(+[] { parts_match_the_whole(at::kCUDA, *rc::gen::element(at::kBFloat16, at::kFloat)); }));
 }
 
 TEST(QuantiseCuda, TransposingWritesItsOwnBytesOnly) {
@@ -71,7 +71,7 @@ TEST(QuantiseCuda, TransposingWritesItsOwnBytesOnly) {
 
 TEST(QuantiseCuda, AmaxHasTheBitsOfTheCpu) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const at::Tensor x =
         matrix_of(draw_entries(), draw_extent_of_blocks(), draw_extent_of_blocks(),
                   *rc::gen::arbitrary<std::uint32_t>(), *rc::gen::element(at::kBFloat16, at::kFloat));

@@ -12,12 +12,12 @@ namespace {
 
 TEST(RmsNormCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rms_norm_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rms_norm_matches_reference(at::kCUDA); }));
 }
 
 TEST(RmsNormCuda, OfASumIsBothApart) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rms_norm_of_a_sum_is_both_apart(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rms_norm_of_a_sum_is_both_apart(at::kCUDA); }));
 }
 
 TEST(RmsNormCuda, SameBitsTwice) {
@@ -30,7 +30,7 @@ TEST(RmsNormCuda, SameBitsTwice) {
       const auto out = rms_norm::forward(x, gain, 1e-5);
       at::Tensor dx = at::zeros_like(x), dgain = at::zeros_like(gain);
       const at::Tensor upstream = dy.clone();
-      rms_norm::backward(upstream, x, gain, out.rstd, dx, dgain);
+      rms_norm::backward(upstream, x, gain, out.rstd, dx, dx, dgain);
       EXPECT_TRUE(tests::same_bits(upstream, out.y)) << type;
       return std::vector{out.y, out.rstd, dx, dgain};
     })) << type;
@@ -44,7 +44,7 @@ TEST(RmsNormCuda, RowsTooLongForTheKernelStillMatchTheirOwnForward) {
                    gain = at::ones_like(x[0]);
   const auto out = rms_norm::forward(x, gain, 1e-5);
   at::Tensor dx = at::zeros_like(x), dgain = at::zeros_like(gain);
-  rms_norm::backward(at::ones_like(x), x, gain, out.rstd, dx, dgain);
+  rms_norm::backward(at::ones_like(x), x, gain, out.rstd, dx, dx, dgain);
   EXPECT_TRUE(at::allclose(dgain, out.y.sum(0), 1e-12, 0));
 }
 

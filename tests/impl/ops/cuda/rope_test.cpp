@@ -12,12 +12,12 @@ namespace {
 
 TEST(RopeCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rope_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rope_matches_reference(at::kCUDA); }));
 }
 
 TEST(RopeCuda, JoinedBackwardMatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::rope_joined_backward_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::rope_joined_backward_matches_reference(at::kCUDA); }));
 }
 
 TEST(RopeCuda, JoinedBackwardGivesTheBitsOfJoiningAndRotating) {

@@ -12,7 +12,7 @@ namespace {
 
 TEST(SwigluCuda, MatchesReference) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::swiglu_matches_reference(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::swiglu_matches_reference(at::kCUDA); }));
 }
 
 TEST(SwigluCuda, SameBitsTwice) {

@@ -11,11 +11,11 @@ namespace {
 
 TEST(VisitsCuda, FollowTheDefinition) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::visits_follow_the_definition(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::visits_follow_the_definition(at::kCUDA); }));
 }
 TEST(VisitsCuda, OrderPassesOverChoicesOfOthers) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] { parity::order_passes_over_choices_of_others(at::kCUDA); }));
+  EXPECT_TRUE(rc::check(+[] { parity::order_passes_over_choices_of_others(at::kCUDA); }));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "impl/data/document_offsets.hpp"
 #include "impl/ops/attention/attention.hpp"
+#include "impl/ops/rope/rope.hpp"
 #include "reference/ops/attention.hpp"
 #include "tests/support/tensors.hpp"
 
@@ -213,6 +214,14 @@ inline reference::Tensor<double> qkv_of(const reference::attention::Backward<dou
   return exact(at::cat({tensor(gradient.dq), tensor(gradient.dk), tensor(gradient.dv)}, 2));
 }
 
+/// Gradients [B, T, heads, E] of what q and k were before rope, and of v, as the trainer takes them.
+inline at::Tensor turned_back(const attention::Gradients& d, const rope::Table& table,
+                              const at::Tensor& positions) {
+  if (!d.joined.defined()) return rope::joined_backward(d.dq, d.dk, d.dv, table, positions);
+  rope::rotate(d.joined, d.dq.size(2) + d.dk.size(2), table, positions, /*inverse=*/true);
+  return d.joined;
+}
+
 /// Forward and backward of drawn heads against the reference. `backend`: which computes them.
 inline void attention_matches_reference(const AttentionDrawn& d,
                                         std::optional<attention::Backend> backend = {}) {
@@ -228,15 +237,49 @@ inline void attention_matches_reference(const AttentionDrawn& d,
   const attention::Mask mask = d.mask();
   for (bool generic : tests::forms(device)) {
     RC_LOG() << (generic ? "aten" : "op") << "\n";
-    const auto out = (generic ? attention::aten::forward : attention::forward)(qkv, d.H, d.K, mask, d.form);
+    const attention::Heads heads(qkv, d.H, d.K, d.form);
+    const auto out =
+        generic ? attention::aten::forward(heads, mask) : attention::forward(heads, mask, d.form.backend);
     RC_ASSERT(!backend || out.backend == *backend);
     RC_ASSERT(out.y.scalar_type() == d.type && out.lse.scalar_type() == tests::math_of(d.type));
     ASSAY_RC_CLOSE(values(out.y), values(expected.y), bounds.y());
     ASSAY_RC_CLOSE(values(out.lse), values(expected.lse), bounds.lse());
-    const at::Tensor dqkv =
-        (generic ? attention::aten::backward : attention::backward)(dy, qkv, out, d.H, d.K, mask, d.form);
+    const at::Tensor dqkv = (generic ? attention::aten::backward(dy, heads, out, mask)
+                                     : attention::backward(dy, heads, out, mask))
+                                .together()
+                                .view(qkv.sizes());
     ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
   }
+}
+
+/// Queries [begin, end) of a drawn sequence among all its keys, in heads that stand apart: y and dq are the
+/// whole sequence's, dk and dv those of a dy that is zero for all other queries.
+inline void attention_of_a_span_matches_reference(AttentionDrawn d) {
+  const Index begin = *rc::gen::inRange<Index>(0, d.T), end = *rc::gen::inRange(begin + 1, d.T + 1);
+  d.dy.narrow(1, 0, begin).zero_();
+  d.dy.narrow(1, end, d.T - end).zero_();
+  const auto q = exact(d.q(d.qkv)), k = exact(d.k(d.qkv)), v = exact(d.v(d.qkv));
+  const double factor = d.form.score_factor;
+  const auto expected = reference::attention::forward(q, k, v, d.mask_of_spec(), factor);
+  const auto gradient = qkv_of(
+      reference::attention::backward(exact(d.dy), q, k, v, expected, d.mask_of_spec(), factor), d.formed);
+  const AttentionBounds bounds(d, expected);
+  const auto queries = [&](const at::Tensor& x) { return x.narrow(1, begin, end - begin).contiguous(); };
+  const at::Tensor qkv = d.qkv.to(d.device);
+  const attention::Heads heads(queries(d.q(qkv)), d.k(qkv).clone(), d.v(qkv), factor);
+  const at::Tensor dy = queries(d.dy.to(d.device));
+  attention::Mask mask = d.mask();
+  mask.first = begin;
+  const auto out = attention::forward(heads, mask, d.form.backend);
+  const auto part = attention::backward(dy, heads, out, mask);
+  // In the place of the whole sequence's: queries that are not asked are as expected.
+  at::Tensor y = tests::rounded(expected.y, at::kDouble), dqkv = tests::rounded(gradient, at::kDouble);
+  y.narrow(1, begin, end - begin).copy_(out.y);
+  d.q(dqkv).narrow(1, begin, end - begin).copy_(part.dq);
+  d.k(dqkv).copy_(part.dk);
+  d.v(dqkv).copy_(part.dv);
+  ASSAY_RC_CLOSE(values(y), values(expected.y), bounds.y());
+  ASSAY_RC_CLOSE(values(dqkv), values(gradient), bounds.dqkv(gradient));
 }
 
 /// Largest error over the largest entry of `want`.
@@ -257,6 +300,9 @@ constexpr double gradient_norm_bound = 6 * unit_roundoff(Dtype::bf16);
 
 inline void attention_matches_reference(at::Device device) {
   attention_matches_reference(AttentionDrawn(tests::draw_dtype(), device));
+}
+inline void attention_of_a_span_matches_reference(at::Device device) {
+  attention_of_a_span_matches_reference(AttentionDrawn(tests::draw_dtype(), device));
 }
 
 }  // namespace assay::impl::parity

@@ -39,16 +39,17 @@ inline void rms_norm_matches_reference(at::Device device) {
     ASSAY_RC_CLOSE(values(out.rstd), values(expected.rstd), bounds.rstd());
     const at::Tensor dx = on(dx_before).clone(), dgain = on(dgain_before).clone(), upstream = on(dy).clone();
     const auto backward = generic ? rms_norm::aten::backward : rms_norm::backward;
-    backward(upstream, on(x), on(gain), out.rstd, dx, dgain, ForwardValue::again);
+    backward(upstream, on(x), on(gain), out.rstd, dx, dx, dgain, ForwardValue::again);
     ASSAY_RC_CLOSE(values(upstream), values(expected.y), bounds.y(expected.y));  // the value again
     RC_ASSERT(tests::same_bits(upstream, out.y) || generic);
     ASSAY_RC_CLOSE(values(dx), values(gradient.dx), bounds.dx(gradient.dx, exact(dx_before)));
     ASSAY_RC_CLOSE(values(dgain), values(gradient.dgain), bounds.dgain(exact(dgain_before)));
-    const at::Tensor dx_again = on(dx_before).clone(), dgain_again = on(dgain_before).clone(),
-                     untouched = on(dy).clone();
-    backward(untouched, on(x), on(gain), out.rstd, dx_again, dgain_again, ForwardValue::kept);
-    RC_ASSERT(tests::same_bits(dx_again, dx) && tests::same_bits(dgain_again, dgain) &&
-              tests::same_bits(untouched, on(dy)));
+    // The sum in a tensor of its own, and nothing else written.
+    const at::Tensor residual = on(dx_before).clone(), dgain_again = on(dgain_before).clone(),
+                     untouched = on(dy).clone(), dx_apart = at::full_like(residual, NAN);
+    backward(untouched, on(x), on(gain), out.rstd, residual, dx_apart, dgain_again, ForwardValue::kept);
+    RC_ASSERT(tests::same_bits(dx_apart, dx) && tests::same_bits(dgain_again, dgain) &&
+              tests::same_bits(untouched, on(dy)) && tests::same_bits(residual, on(dx_before)));
   }
 }
 

@@ -76,9 +76,9 @@ TEST(LayoutsCudaImpl, InitialWeightsAreThoseOfTheCpu) {
   const spec::ModelSpec model = tests::tiny_model(4);
   for (spec::DataParallel data : layouts) {
     const spec::Layout layout = layout_of(data);
-    LayoutGroups groups(world(), layout);
-    ParameterBuffers here = allocate(model, Dtype::bf16, device(), Dtype::f32, layout, groups.shard().rank()),
-                     cpu = allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, layout, groups.shard().rank());
+    const spec::Place place{.layout = layout, .rank = world().rank()};
+    ParameterBuffers here = allocate(model, Dtype::bf16, device(), Dtype::f32, place),
+                     cpu = allocate(model, Dtype::bf16, at::kCPU, Dtype::f32, place);
     initialise(here, model, 4);
     initialise(cpu, model, 4);
     EXPECT_TRUE(at::equal(here.master.cpu(), cpu.master)) << spec::to_string(data);

@@ -51,7 +51,6 @@ struct Trained {
 Trained trained(const spec::RunConfig& config, const spec::ModelSpec& model, at::Device device,
                 bool validated) {
   set_deterministic(true);
-  const attention::Forced by_gemms(spec::AttentionBackend::math, device);
   const auto alone = make_self_communicator();
   const auto source = std::make_shared<SomeIds>(model.vocab);
   const data::ValidationSet set(config, model, source);

@@ -94,11 +94,11 @@ std::string difference(const MeasuredFlops& ran, const ExecutedFlops& expected) 
 }
 
 MeasuredFlops step(const Drawn& drawn) {
-  const attention::Forced backend(drawn.backend, at::kCUDA);
   const auto communicator = make_self_communicator();
   const run::StepSettings settings{
       .adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1}, .clip = 1, .z_loss = 1e-4};
   tests::StepRunner trainer(drawn.model, drawn.dtype, at::Device(at::kCUDA, 0), *communicator, settings, 1);
+  trainer.model().attend_by(drawn.backend);
   const FlopCounter counter;
   trainer.step(tests::micro_batches(drawn.batch, drawn.micro),
                static_cast<double>(drawn.batch.valid_tokens()), 1e-3);
@@ -107,7 +107,7 @@ MeasuredFlops step(const Drawn& drawn) {
 
 TEST(ExecutedFlopsCuda, StepsOfDrawnTinyModelsRunExactlyWhatTheSpecSays) {
   ASSAY_NEEDS_GPU();
-  EXPECT_TRUE(rc::check([] {
+  EXPECT_TRUE(rc::check(+[] {
     const Drawn drawn = draw();
     const std::string differ = difference(step(drawn), stated(drawn));
     if (!differ.empty())

@@ -44,15 +44,15 @@ TEST(StepGraphCuda, FusedAttentionIsRecorded) {
   for (const auto& [backend, documents] :
        {std::pair{spec::AttentionBackend::cudnn, whole}, std::pair{spec::AttentionBackend::flash, whole},
         std::pair{spec::AttentionBackend::flash, packed}}) {
-    const attention::Forced here(backend, gpu);
     const auto communicator = make_self_communicator();
-    const auto losses = [&, documents = documents](std::unique_ptr<StepCapture> recorder) {
+    const auto losses = [&, backend = backend, documents = documents](std::unique_ptr<StepCapture> recorder) {
       const bool captures = recorder != nullptr;
       tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator,
                                 {.adamw = {.beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1},
                                  .clip = 1,
                                  .z_loss = 1e-4},
                                 1);
+      trainer.model().attend_by(backend);
       if (captures) trainer.executor().capture_with(std::move(recorder));
       std::vector<double> all;
       for (std::uint64_t step = 0; step < 6; ++step) {

@@ -121,9 +121,9 @@ TEST(TrainStepCuda, DeterministicStepsInBf16GiveTheSameBitsTwiceWithEveryBackend
   attention::new_choices();
   for (const auto backend :
        {spec::AttentionBackend::automatic, spec::AttentionBackend::cudnn, spec::AttentionBackend::flash}) {
-    const attention::Forced here(backend, gpu);
     const auto train = [&] {
       tests::StepRunner trainer(model, Dtype::bf16, gpu, *communicator, parity::settings(), 3);
+      trainer.model().attend_by(backend);
       for (std::uint64_t step = 0; step < 4; ++step) {
         const auto batch =
             tests::tiny_batch(model, 2, 2048, tests::Documents::whole, tests::Ignored::none, step);

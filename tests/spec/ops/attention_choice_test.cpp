@@ -1,6 +1,6 @@
 // labels: unit property
 // One backend for both passes: what the libraries say is drawn, and what is chosen must follow from it.
-#include "impl/ops/attention/attention_choice.hpp"
+#include "spec/ops/attention_choice.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -10,26 +10,30 @@
 
 #include "spec/error.hpp"
 
-namespace assay::impl::attention::attention_choice_test {
+namespace assay::spec::attention_choice_test {
 namespace {
 
-const Shape trainers{.type = at::kBFloat16,
-                     .B = 24,
-                     .T = 2048,
-                     .H = 18,
-                     .K = 18,
-                     .E = 128,
-                     .documents = false,
-                     .offsets = false,
-                     .window = 0,
-                     .forced = {},
-                     .fixed_order = true};
+using attention::Case;
+using attention::Choice;
+using Backend = AttentionBackend;
+
+const Case trainers{.dtype = Dtype::bf16,
+                    .B = 24,
+                    .T = 2048,
+                    .H = 18,
+                    .K = 18,
+                    .E = 128,
+                    .documents = false,
+                    .offsets = false,
+                    .window = 0,
+                    .asked = Backend::automatic,
+                    .fixed_order = true};
 
 /// Refuses by name, and keeps whom it was asked about.
 struct Libraries {
   std::map<Backend, std::string> refusing;
   std::vector<Backend> asked;
-  Choice choose(const Shape& shape) {
+  Choice choose(const Case& shape) {
     return attention::choose(shape, [this](Backend backend) {
       asked.push_back(backend);
       const auto found = refusing.find(backend);
@@ -55,17 +59,17 @@ TEST(AttentionChoice, WhereBothRefusePlainProductsCompute) {
 
 TEST(AttentionChoice, ANamedBackendThatRefusesIsAnErrorWithItsReason) {
   for (const Backend named : {Backend::cudnn, Backend::flash}) {
-    Shape shape = trainers;
-    shape.forced = named;
+    Case shape = trainers;
+    shape.asked = named;
     Libraries libraries{{{named, "backward: not today"}}, {}};
     try {
       libraries.choose(shape);
-      ADD_FAILURE() << "another backend took over from " << name(named);
+      ADD_FAILURE() << "another backend took over from " << to_string(named);
     } catch (const UserError& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       const std::string text = error.what();
       for (const std::string& part :
-           {"compute.attention=" + name(named), std::string("[24, 2048, 18 + 2 x 18, 128] BFloat16"),
+           {"compute.attention=" + to_string(named), std::string("[24, 2048, 18 + 2 x 18, 128] bf16"),
             std::string("in a fixed order"), std::string("backward: not today"),
             std::string("compute.attention=auto")})
         EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
@@ -74,8 +78,8 @@ TEST(AttentionChoice, ANamedBackendThatRefusesIsAnErrorWithItsReason) {
 }
 
 RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, ()) {
-  Shape shape = trainers;
-  shape.type = *rc::gen::element(at::kBFloat16, at::kFloat, at::kDouble);
+  Case shape = trainers;
+  shape.dtype = *rc::gen::element(Dtype::bf16, Dtype::f32, Dtype::f64);
   shape.T = *rc::gen::element<std::int64_t>(1, 2, 2048);
   shape.E = *rc::gen::inRange<std::int64_t>(1, 300);
   shape.W = *rc::gen::element<std::int64_t>(0, 0, 60, 64, 128);
@@ -85,7 +89,7 @@ RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, (
   Libraries libraries;
   for (const Backend backend : {Backend::cudnn, Backend::flash})
     if (*rc::gen::arbitrary<bool>()) libraries.refusing[backend] = "no";
-  const bool fused = shape.type == at::kBFloat16 && shape.E % 8 == 0 && shape.W % 8 == 0 &&
+  const bool fused = shape.dtype == Dtype::bf16 && shape.E % 8 == 0 && shape.W % 8 == 0 &&
                      (!shape.documents || shape.offsets),
              cudnn = fused && shape.T > 1 && !shape.documents && shape.window == 0,
              flash = fused && shape.W == 0;
@@ -96,8 +100,37 @@ RC_GTEST_PROP(AttentionChoice, IsTheFirstThatIsNotRefusedAndNoneIsAskedInVain, (
   const Choice choice = libraries.choose(shape);
   RC_ASSERT(libraries.asked == asked);
   RC_ASSERT(choice.backend == asked.back());
-  RC_ASSERT(choice.reasons.size() == static_cast<std::size_t>(choice.backend));
+  const auto before = choice.backend == Backend::cudnn ? 0u : choice.backend == Backend::flash ? 1u : 2u;
+  RC_ASSERT(choice.reasons.size() == before);
+}
+
+TEST(AttentionChoice, ACpuHasLoopsOrPlainProductsAndRefusesAGpusBackendByName) {
+  Case shape = trainers;
+  shape.gpu = false;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::loops);
+  shape.asked = Backend::math;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::math);
+  for (const Backend named : {Backend::cudnn, Backend::flash}) {
+    shape.asked = named;
+    EXPECT_THROW(attention::choose(shape), UserError) << to_string(named);
+  }
+}
+
+/// Of widths that only libraries know, a run asks them, and a plan has what they said before.
+TEST(AttentionChoice, OnPaperWhatIsKnownOfTheLibrariesAnswers) {
+  Case shape = trainers;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::cudnn);
+  shape.E = 192, shape.W = 128;  // DeepSeek-V3
+  EXPECT_EQ(attention::choose(shape).backend, Backend::cudnn);
+  shape.E = 160;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::math);
+  shape.asked = Backend::cudnn;  // the library has been asked
+  EXPECT_EQ(attention::choose(shape).backend, Backend::cudnn);
+  shape = trainers, shape.window = 100, shape.E = 264;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::math);
+  shape.E = 256;
+  EXPECT_EQ(attention::choose(shape).backend, Backend::flash);
 }
 
 }  // namespace
-}  // namespace assay::impl::attention::attention_choice_test
+}  // namespace assay::spec::attention_choice_test

@@ -1,0 +1,3 @@
+#include "tests/support/drawn_types.hpp"
+
+ASSAY_DRAWN_TYPES();
