@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "spec/config/value.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::spec::record {
 
