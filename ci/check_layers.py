@@ -54,9 +54,6 @@ RUNNING_UP = {
     ("spec/model/model_spec.cpp", "spec/ops/rope.hpp"),
     ("spec/model/residual_overlap.cpp", "spec/ops/rope.hpp"),
     ("spec/model/residual_overlap.cpp", "spec/ops/swiglu.hpp"),
-    ("spec/config/run_config.hpp", "spec/memory/recompute.hpp"),
-    ("spec/flops/executed.hpp", "spec/memory/recompute.hpp"),
-    ("spec/parallel/volume.hpp", "spec/memory/recompute.hpp"),
     ("spec/memory/expert_load.cpp", "spec/step/paper/run.hpp"),
     ("spec/memory/plan.hpp", "spec/step/paper/run.hpp"),
 }

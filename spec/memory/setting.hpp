@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "spec/memory/head.hpp"
-#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/recompute.hpp"
 #include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/router.hpp"
