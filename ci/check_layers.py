@@ -45,7 +45,7 @@ ROOMS = {
 # (counts, errors) stand with the first.
 ORDERS = {
     "spec": ("text", "random", "grammar", "hardware", "batch", "data", "model", "ops", "parallel", "checkpoint", "schedule",
-             "flops", "time", "config", "memory", "step", "record", "metrics", "audit", "claims"),
+             "flops", "time", "config", "memory", "step", "plan", "record", "metrics", "audit", "claims"),
     "impl": ("metrics", "machine", "ops", "comm", "model", "params", "data", "checkpoint", "step", "generate", "logs", "health",
              "report", "run", "bench", "cli"),
 }
@@ -54,8 +54,6 @@ RUNNING_UP = {
     ("spec/model/model_spec.cpp", "spec/ops/rope.hpp"),
     ("spec/model/residual_overlap.cpp", "spec/ops/rope.hpp"),
     ("spec/model/residual_overlap.cpp", "spec/ops/swiglu.hpp"),
-    ("spec/memory/expert_load.cpp", "spec/step/paper/run.hpp"),
-    ("spec/memory/plan.hpp", "spec/step/paper/run.hpp"),
 }
 NO_SUBJECT = re.compile(r"(^|[/_])(utils?|common|misc|helpers?)([/_.]|$)")
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the memory of a training run depends on. (spec/memory/plan.md)
+// What the memory of a training run depends on. (spec/plan/plan.md)
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -14,8 +14,8 @@
 #include "impl/run/start/memory_limits.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/parallel/placement.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/value.hpp"
 
