@@ -21,8 +21,8 @@
 #include "impl/run/trainer.hpp"
 #include "spec/config/check.hpp"
 #include "spec/flops/exact.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/model/hugging_face.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 

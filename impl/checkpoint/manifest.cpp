@@ -5,11 +5,11 @@
 #include <set>
 
 #include "spec/checkpoint/safetensors.hpp"
-#include "spec/config/value.hpp"
 #include "spec/error.hpp"
 #include "spec/text/file.hpp"
 #include "spec/text/json.hpp"
 #include "spec/text/quote.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::impl::checkpoint {
 namespace {

@@ -69,24 +69,28 @@ Messages messages_of(const Request& request) {
   return messages;
 }
 
+void deliver_own(Messages& messages, int rank) {
+  const auto own = [&](std::vector<Message>& all) {
+    const auto first = std::stable_partition(all.begin(), all.end(),
+                                             [&](const Message& message) { return message.peer != rank; });
+    std::vector<Message> taken(first, all.end());
+    all.erase(first, all.end());
+    return taken;
+  };
+  const std::vector<Message> sends = own(messages.sends), receives = own(messages.receives);
+  if (sends.size() != receives.size())
+    throw std::invalid_argument("a rank that sends to itself receives as many messages in the same call");
+  for (std::size_t i = 0; i < sends.size(); ++i) receives[i].tensor.view(-1).copy_(sends[i].tensor.view(-1));
+}
+
 std::int64_t bytes_of(const Request& request) {
+  const spec::Counted counted = spec::facts_of(request.collective).counted;
   std::size_t bytes = 0;
-  switch (spec::facts_of(request.collective).counted) {
-    case spec::Counted::input:
-      bytes = request.input.nbytes();
-      break;
-    case spec::Counted::output:
-      bytes = request.output.nbytes();
-      break;
-    case spec::Counted::messages:
-      for (const at::Tensor& each : tensors_of(request)) bytes += each.nbytes();
-      break;
-    case spec::Counted::text:
-      bytes = request.text.size();
-      break;
-    case spec::Counted::nothing:
-      break;
-  }
+  if (counted == spec::Counted::input) bytes = request.input.nbytes();
+  if (counted == spec::Counted::output) bytes = request.output.nbytes();
+  if (counted == spec::Counted::text) bytes = request.text.size();
+  if (counted == spec::Counted::messages)
+    for (const at::Tensor& each : tensors_of(request)) bytes += each.nbytes();
   return static_cast<std::int64_t>(bytes);
 }
 
@@ -95,6 +99,8 @@ void check(const Request& request, int rank, int size) {
   for (const at::Tensor& each : tensors)
     if (!each.is_contiguous() || each.device() != tensors.front().device())
       throw std::invalid_argument("ranks move contiguous tensors of one device");
+  if (request.collective == Collective::all_reduce && !request.output.is_same(request.input))
+    throw std::invalid_argument("an all-reduce is in place");
   if (request.collective == Collective::reduce_scatter)
     check_parts(request.input, request.output, rank, size);
   if (request.collective == Collective::all_gather) check_parts(request.output, request.input, rank, size);

@@ -46,6 +46,9 @@ struct Request {
 std::vector<at::Tensor> tensors_of(const Request& request);
 /// The messages of a request, of an all_to_all as well, that hold something.
 Messages messages_of(const Request& request);
+/// Copies the messages of rank `rank` to itself, which are then no more among them. Errors:
+/// std::invalid_argument where it sends itself more or fewer than it receives.
+void deliver_own(Messages& messages, int rank);
 /// Bytes of a request, counted as its row of spec::collective_table says.
 std::int64_t bytes_of(const Request& request);
 /// Refuses what Communicator::begin does not take from rank `rank` of `size`. Errors: std::invalid_argument.
@@ -72,37 +75,30 @@ class Communicator {
 
   /// tensor = sum over ranks of tensor, in place. fp64, fp32, bf16, int64.
   Ticket begin_all_reduce_sum(const at::Tensor& tensor) {
-    return begin({.collective = spec::Collective::all_reduce, .input = tensor, .output = tensor});
+    return begin({spec::Collective::all_reduce, tensor, tensor});
   }
   /// tensor = the largest over ranks, entry by entry, in place. A NaN on one rank is a NaN on all. Types as
   /// begin_all_reduce_sum.
   Ticket begin_all_reduce_max(const at::Tensor& tensor) {
-    return begin({.collective = spec::Collective::all_reduce,
-                  .input = tensor,
-                  .output = tensor,
-                  .reduction = Reduction::max});
+    return begin({spec::Collective::all_reduce, tensor, tensor, Reduction::max});
   }
   /// shard = this rank's part of the sum over ranks of whole. whole [size * n] is `size` parts in the order
   /// of the ranks, shard [n]; shard may be this rank's part of whole, otherwise the two do not overlap.
   /// Afterwards whole is undefined outside of such a shard. Types as begin_all_reduce_sum.
   Ticket begin_reduce_scatter_sum(const at::Tensor& whole, const at::Tensor& shard) {
-    return begin({.collective = spec::Collective::reduce_scatter, .input = whole, .output = shard});
+    return begin({spec::Collective::reduce_scatter, whole, shard});
   }
   /// whole = the shards of all ranks in their order, bit for bit. Shapes and overlap as for
   /// begin_reduce_scatter_sum; any dtype.
   Ticket begin_all_gather(const at::Tensor& shard, const at::Tensor& whole) {
-    return begin({.collective = spec::Collective::all_gather, .input = shard, .output = whole});
+    return begin({spec::Collective::all_gather, shard, whole});
   }
   /// Rows (of dimension 0) from every rank to every rank: sent[r] rows of input go to rank r, in the order of
   /// the ranks, and received[r] rows of output come from rank r. What rank a sends to rank b is what b
   /// receives from a, 0 allowed. The two tensors do not overlap; any dtype.
   Ticket begin_all_to_all(const at::Tensor& input, const std::vector<std::int64_t>& sent,
                           const at::Tensor& output, const std::vector<std::int64_t>& received) {
-    return begin({.collective = spec::Collective::all_to_all,
-                  .input = input,
-                  .output = output,
-                  .sent = sent,
-                  .received = received});
+    return begin({spec::Collective::all_to_all, input, output, Reduction::sum, sent, received});
   }
   /// Messages between pairs of ranks; only the ranks at their ends call. Both ends have the same size and
   /// dtype; any dtype, size 0 too. A peer may be this rank. Messages from one rank to another arrive in the

@@ -124,8 +124,11 @@ class GlooCommunicator final : public Communicator {
       case spec::Collective::all_to_all:
       case spec::Collective::exchange:
       case spec::Collective::send:
-      case spec::Collective::receive:
-        return exchange(messages_of(request));
+      case spec::Collective::receive: {
+        Messages messages = messages_of(request);
+        deliver_own(messages, rank_);
+        return begin(exchanged(messages), tensors);
+      }
       case spec::Collective::texts:
         *request.all_texts = texts_of_all(request.text);
         return 0;
@@ -194,10 +197,8 @@ class GlooCommunicator final : public Communicator {
   Ticket reduce_scatter(const at::Tensor& whole, const at::Tensor& shard) {
     const at::Tensor parts = whole.view({size_, shard.numel()}),
                      room = at::empty({size_, shard.numel()}, shard.options());
-    Messages messages;
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) messages.sends.push_back({parts[r], r}), messages.receives.push_back({room[r], r});
-    return begin(exchanged(messages), {whole, room}, [parts, room, shard, mine = rank_] {
+    const auto to = [&](int r) { return parts[r]; };
+    return begin(with_others(to, room), {whole, room}, [parts, room, shard, mine = rank_] {
       room[mine].copy_(parts[mine]);
       at::Tensor(shard).view(-1).copy_(room.sum({0}, false, type_of_sum(room.scalar_type())));
     });
@@ -206,28 +207,7 @@ class GlooCommunicator final : public Communicator {
   Ticket all_gather_parts(const at::Tensor& shard, const at::Tensor& whole) {
     const at::Tensor parts = whole.view({size_, shard.numel()});
     if (parts[rank_].const_data_ptr() != shard.const_data_ptr()) parts[rank_].copy_(shard.view(-1));
-    Messages messages;
-    for (int r = 0; r < size_; ++r)
-      if (r != rank_) messages.sends.push_back({shard, r}), messages.receives.push_back({parts[r], r});
-    return begin(exchanged(messages), {shard, whole});
-  }
-
-  Ticket exchange(const Messages& messages) {
-    std::vector<at::Tensor> tensors, to_itself;
-    for (const auto& [tensor, peer] : messages.sends) {
-      tensors.push_back(tensor);
-      if (peer == rank_) to_itself.push_back(tensor);
-    }
-    auto sent = to_itself.begin();
-    for (const auto& [tensor, peer] : messages.receives) {
-      tensors.push_back(tensor);
-      if (peer != rank_) continue;
-      if (sent == to_itself.end())
-        throw std::invalid_argument(
-            "a rank that receives from itself sends as many messages in the same call");
-      tensor.view(-1).copy_((sent++)->view(-1));
-    }
-    return begin(exchanged(messages), std::move(tensors));
+    return begin(with_others([&](int) { return shard; }, parts), {shard, whole});
   }
 
   std::vector<std::string> texts_of_all(const std::string& text) {
@@ -284,6 +264,13 @@ class GlooCommunicator final : public Communicator {
     at::Tensor(tensor).copy_(of(all));
   }
 
+  /// Begins to send each other rank its tensor, and to receive its row of `room`.
+  std::vector<Work> with_others(const std::function<at::Tensor(int)>& to, const at::Tensor& room) {
+    Messages messages;
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) messages.sends.push_back({to(r), r}), messages.receives.push_back({room[r], r});
+    return exchanged(messages);
+  }
   /// Begins the messages. Those between two ranks are numbered.
   std::vector<Work> exchanged(const Messages& messages) {
     return guarded("messages", [&] {
@@ -291,7 +278,7 @@ class GlooCommunicator final : public Communicator {
       const auto each = [&](const std::vector<Message>& tensors, std::vector<std::uint32_t>& numbers,
                             const auto& call) {
         for (const auto& [tensor, peer] : tensors) {
-          if (peer == rank_ || tensor.numel() == 0) continue;
+          if (tensor.numel() == 0) continue;
           std::vector<at::Tensor> one = {tensor};
           const std::uint32_t number = numbers[static_cast<std::size_t>(peer)]++;
           works.push_back(call(one, peer, static_cast<int>(number & 0x7fffffff)));

@@ -7,9 +7,9 @@
 
 #include "impl/data/open_source.hpp"
 #include "impl/data/token_data.hpp"
-#include "spec/config/value.hpp"
 #include "spec/error.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::impl::data {
 

@@ -66,7 +66,7 @@ spec::memory::Plan ExpertLoads::planned(const std::vector<double>& loads) {
 }
 
 /// A plan takes the host 11 ms of olmoe-1b-7b and 81 of qwen3-30b-a3b, and every pass has loads that differ a
-/// little: what takes less than what has fitted, rounded up, fits (spec/memory/plan.md).
+/// little: what takes less than what has fitted, rounded up, fits (spec/plan/plan.md).
 bool ExpertLoads::has_fitted(const std::vector<double>& loads) {
   std::vector<double>& fitted = fitted_[pass_ == Pass::step ? 0 : 1];
   if (fitted.size() < loads.size()) fitted.resize(loads.size(), 1);

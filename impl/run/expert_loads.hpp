@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::run {

@@ -11,5 +11,5 @@
 //
 // Units: [B], of one rank; exact integers (Count). Errors: UserError (usage) for a model that the trainer
 // does not train; SpecError memory_c1 (a size below 1), data_layout_c1..c3.
-#include "spec/memory/layouts_that_fit.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/layouts_that_fit.hpp"
+#include "spec/plan/plan.hpp"

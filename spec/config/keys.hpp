@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "spec/config/run_config.hpp"
-#include "spec/config/value.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::spec {
 

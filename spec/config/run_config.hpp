@@ -14,7 +14,7 @@
 #include "spec/batch/schedule.hpp"
 #include "spec/config/data_sources.hpp"
 #include "spec/data/mixture.hpp"
-#include "spec/memory/recompute.hpp"
+#include "spec/model/recompute.hpp"
 #include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/load_balancing.hpp"

@@ -8,8 +8,8 @@
 
 #include "spec/count.hpp"
 #include "spec/flops/exact.hpp"
-#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/recompute.hpp"
 
 namespace assay::spec {
 

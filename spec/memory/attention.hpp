@@ -1,6 +1,6 @@
 #pragma once
 // Memory that attention takes beside its results: temporaries that are freed when the op returns.
-// (spec/memory/plan.md)
+// (spec/plan/plan.md)
 #include <cstdint>
 #include <vector>
 

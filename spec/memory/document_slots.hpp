@@ -1,6 +1,6 @@
 #pragma once
 // How many documents a micro-batch has slots for, where attention takes them one behind the other.
-// (spec/memory/plan.md, docs/decisions/0014-documents-in-fused-attention.md)
+// (spec/plan/plan.md, docs/decisions/0014-documents-in-fused-attention.md)
 #include <cstdint>
 
 namespace assay::spec::memory {

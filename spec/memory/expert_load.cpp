@@ -1,10 +1,8 @@
 #include "spec/memory/expert_load.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "spec/ops/permute.hpp"
-#include "spec/step/paper/run.hpp"
 
 namespace assay::spec::memory {
 
@@ -24,28 +22,6 @@ double most_load(const Setting& setting) {
   const std::int64_t N = setting.sequence_length;
   return static_cast<double>(most_rows(setting, N, all_drop)) /
          static_cast<double>(N * setting.model.experts->active);
-}
-
-double load_that_fits(const Setting& setting, const Count& capacity) {
-  const Share share = share_of(setting);
-  const auto fits = [&](double load) {
-    Setting other = setting;
-    other.load = load;
-    Ledger ledger;
-    paper::walk(other, share, ledger);
-    return ledger.peak() <= capacity;
-  };
-  const double most = most_load(setting);
-  if (fits(most)) return most;
-  std::int64_t low = 100, high = static_cast<std::int64_t>(std::floor(100 * most));  // in hundredths
-  while (low < high) {
-    const std::int64_t middle = low + (high - low + 1) / 2;
-    if (fits(static_cast<double>(middle) / 100))
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return static_cast<double>(low) / 100;
 }
 
 }  // namespace assay::spec::memory

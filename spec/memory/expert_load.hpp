@@ -1,6 +1,5 @@
 #pragma once
-// How many rows of tokens the routing can bring to a rank of an expert group, and how many of them a capacity
-// of memory has room for. (spec/memory/plan.md)
+// How many rows of tokens the routing can bring to a rank of an expert group. (spec/plan/plan.md)
 #include <cstdint>
 
 #include "spec/count.hpp"
@@ -15,9 +14,5 @@ std::int64_t most_rows(const Setting& setting, std::int64_t N, bool drops);
 
 /// The largest Setting::load that routing can bring in a forward pass of the run; 1 without expert ranks.
 double most_load(const Setting& setting);
-
-/// The largest load, in hundredths, with which `setting` takes at most `capacity` [B]: most_load where that
-/// fits, 1 where no larger one does, or not even that. Errors: as walk.
-double load_that_fits(const Setting& setting, const Count& capacity);
 
 }  // namespace assay::spec::memory

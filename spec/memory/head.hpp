@@ -1,6 +1,6 @@
 #pragma once
 // How the LM head is cut into chunks of tokens and how its GEMMs see the vocabulary.
-// (spec/memory/plan.md)
+// (spec/plan/plan.md)
 #include <cstdint>
 
 namespace assay::spec::memory {

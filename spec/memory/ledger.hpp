@@ -17,7 +17,7 @@ std::string to_string(Purpose purpose);  ///< "activations"
 
 /// Tensors of one name that are live at the same time.
 struct Item {
-  std::string name;  ///< as in spec/memory/plan.md
+  std::string name;  ///< as in spec/plan/plan.md
   Purpose purpose = Purpose::temporaries;
   std::vector<std::int64_t> shape;  ///< of each
   std::int64_t element_bytes = 0;   ///< [B]

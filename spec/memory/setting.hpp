@@ -1,12 +1,12 @@
 #pragma once
-// What the memory of a training run depends on. (spec/memory/plan.md)
+// What the memory of a training run depends on. (spec/plan/plan.md)
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "spec/memory/head.hpp"
-#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/recompute.hpp"
 #include "spec/ops/attention_choice.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/ops/router.hpp"

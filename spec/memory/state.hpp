@@ -1,5 +1,5 @@
 #pragma once
-// What a rank holds for the whole run: weights, gradients, optimizer, tables. (spec/memory/plan.md)
+// What a rank holds for the whole run: weights, gradients, optimizer, tables. (spec/plan/plan.md)
 #include <vector>
 
 #include "spec/memory/ledger.hpp"

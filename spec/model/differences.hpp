@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "spec/config/value.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::spec {
 

@@ -3,7 +3,6 @@
 #include <array>
 #include <utility>
 
-#include "spec/checkpoint/safetensors.hpp"
 #include "spec/error.hpp"
 #include "spec/model/fields.hpp"
 #include "spec/model/hugging_face.hpp"

@@ -1,7 +1,7 @@
 // Writes the TOML form of a model: what spec/model/model_toml.cpp reads.
-#include "spec/config/value.hpp"
 #include "spec/model/fields.hpp"
 #include "spec/text/json.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::spec {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "spec/count.hpp"
-#include "spec/memory/recompute.hpp"
+#include "spec/model/recompute.hpp"
 #include "spec/ops/linear_precision.hpp"
 #include "spec/parallel/collective.hpp"
 #include "spec/parallel/parameter_sets.hpp"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "spec/config/value.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::spec::record {
 
@@ -88,8 +88,7 @@ struct RunStart {
   std::optional<RunLayout> layout;
   std::int64_t steps = 0;
   std::optional<ExpectedLoss> expected_first_loss;
-  std::optional<std::int64_t>
-      planned_memory_bytes;  ///< peak of a step on one device (spec/memory/plan.md) [B]
+  std::optional<std::int64_t> planned_memory_bytes;  ///< peak of a step on one device (spec/plan/plan.md) [B]
   /// Of several expert ranks: rows that a rank's experts get over their mean, up to which that holds, and the
   /// most that routing can bring.
   std::optional<double> planned_load = {}, most_load = {};

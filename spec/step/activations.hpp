@@ -1,6 +1,6 @@
 #pragma once
 // What forward keeps for backward, per micro-batch. What is undefined backward computes again; which tensors
-// those are is the choice of spec/memory/recompute.md. Names follow the equations of spec/ops.
+// those are is the choice of spec/model/recompute.md. Names follow the equations of spec/ops.
 #include <vector>
 
 namespace assay::spec::step {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "spec/memory/recompute.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/model/recompute.hpp"
 #include "spec/step/parameters.hpp"
 #include "spec/step/site.hpp"
 

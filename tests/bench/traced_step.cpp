@@ -20,8 +20,6 @@ namespace assay::impl {
 
 namespace {
 
-namespace collectives = spec::metrics;
-
 std::vector<double> milliseconds_of(const std::vector<TracedKernel>& kernels, const char* name) {
   std::vector<double> found;
   for (const TracedKernel& kernel : kernels)
@@ -32,19 +30,19 @@ std::vector<double> milliseconds_of(const std::vector<TracedKernel>& kernels, co
   return found;
 }
 
-void print_collective(const std::vector<TracedKernel>& kernels, collectives::Collective collective,
-                      const char* name, const Count& bytes, double block_bytes, std::int64_t ranks) {
+void print_collective(const std::vector<TracedKernel>& kernels, spec::Collective collective, const char* name,
+                      const Count& bytes, double block_bytes, std::int64_t ranks) {
   if (ranks < 2 || bytes == Count(0)) return;
   const std::vector<double> times = milliseconds_of(kernels, name);
   if (times.empty()) return;
   double sum = 0;
   for (const double t : times) sum += t;
-  const double median = times[times.size() / 2], factor = collectives::bus_factor(collective, ranks);
+  const double median = times[times.size() / 2], factor = spec::metrics::bus_factor(collective, ranks);
   std::printf(
       "%s on %lld ranks: %zu kernels, %.1f ms, %.3f GB of whole tensors, %.1f GB/s bus; "
       "median kernel %.3f ms, a decoder block's %.1f MB would be %.1f GB/s bus\n",
       std::string(to_string(collective)).c_str(), static_cast<long long>(ranks), times.size(), sum,
-      1e-9 * bytes.to_double(), 1e-9 * collectives::bus_bandwidth(collective, bytes, 1e-3 * sum, ranks),
+      1e-9 * bytes.to_double(), 1e-9 * spec::metrics::bus_bandwidth(collective, bytes, 1e-3 * sum, ranks),
       median, 1e-6 * block_bytes, 1e-9 * factor * block_bytes / (1e-3 * median));
 }
 

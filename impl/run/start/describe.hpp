@@ -7,8 +7,8 @@
 #include "impl/data/sample_source.hpp"
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/model/model_spec.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::run {

@@ -11,8 +11,8 @@
 #include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/run/start/host_ranks.hpp"
 #include "spec/memory/expert_load.hpp"
-#include "spec/memory/layouts_that_fit.hpp"
-#include "spec/memory/ranks_that_fit.hpp"
+#include "spec/plan/layouts_that_fit.hpp"
+#include "spec/plan/ranks_that_fit.hpp"
 #include "spec/text/quantity.hpp"
 #include "spec/text/ranks.hpp"
 

@@ -12,7 +12,7 @@
 #include "spec/batch/batch.hpp"
 #include "spec/config/run_config.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/record/event.hpp"
 
 namespace assay::impl::run {
@@ -29,7 +29,7 @@ struct MachineMemory {
 /// That of this rank. Collective.
 MachineMemory machine_memory(at::Device device, Communicator& communicator);
 
-/// What one rank's tensors need on `device` (spec/memory/plan.md). `layout`: the run's, where its hosts are
+/// What one rank's tensors need on `device` (spec/plan/plan.md). `layout`: the run's, where its hosts are
 /// known; without, as setting_of. `room`: with the largest load of expert ranks that fits in it [B]; without,
 /// with equal loads.
 spec::memory::Plan memory_plan(const spec::RunConfig& config, const spec::ModelSpec& model,

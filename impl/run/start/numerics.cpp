@@ -13,11 +13,11 @@
 #include "impl/params/parameter_buffers.hpp"
 #include "impl/run/start/memory_limits.hpp"
 #include "spec/config/keys.hpp"
-#include "spec/config/value.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/parallel/placement.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/text/quantity.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::impl::run {
 

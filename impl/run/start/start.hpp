@@ -11,7 +11,7 @@
 #include "impl/run/start/on_ranks.hpp"
 #include "impl/run/start/resume.hpp"
 #include "spec/batch/batch.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 namespace assay::impl::run {
 

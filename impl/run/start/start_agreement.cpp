@@ -12,8 +12,8 @@
 #include "impl/checkpoint/durable_file.hpp"
 #include "impl/checkpoint/input_file.hpp"
 #include "spec/config/keys.hpp"
-#include "spec/config/value.hpp"
 #include "spec/data/sample_order.hpp"
+#include "spec/text/value.hpp"
 
 namespace assay::impl::run {
 

@@ -1,6 +1,6 @@
 #pragma once
 // A training step of one rank on paper: state, inputs, every micro-batch, the optimizer, sampling. Its
-// results: memory (spec/memory/plan.md), the list of ops (spec/time/step_ops.md) and the FLOPs that run
+// results: memory (spec/plan/plan.md), the list of ops (spec/time/step_ops.md) and the FLOPs that run
 // (spec/flops/executed.md).
 #include <vector>
 

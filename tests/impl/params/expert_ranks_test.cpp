@@ -11,7 +11,7 @@
 #include "impl/checkpoint/checkpoint.hpp"
 #include "impl/params/replica_hash.hpp"
 #include "spec/memory/expert_load.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/impl/comm/solo_communicator.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/counting_allocator.hpp"

@@ -5,7 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "impl/params/layouts/make_parameters.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/counting_allocator.hpp"
 #include "tests/support/tiny_models.hpp"

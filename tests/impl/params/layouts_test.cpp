@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "impl/params/replica_hash.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 

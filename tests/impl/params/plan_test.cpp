@@ -1,6 +1,6 @@
 // labels: unit property
 // The memory that whole training steps take, counted where ATen's tensors get theirs, against the plan.
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

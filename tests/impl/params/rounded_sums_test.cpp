@@ -8,7 +8,7 @@
 #include <deque>
 #include <mutex>
 
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/impl/comm/thread_ranks.hpp"
 #include "tests/impl/params/layout_parity.hpp"
 

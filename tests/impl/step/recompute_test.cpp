@@ -1,7 +1,7 @@
 // labels: unit property
 // Whatever is kept of forward and whatever backward computes again, a step's numbers are the same to the bit,
 // and what is said to be kept is what backward reads.
-#include "spec/memory/recompute.hpp"
+#include "spec/model/recompute.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -113,7 +113,7 @@ struct Block {
   BlockActivations saved;
 };
 
-/// The names of spec/memory/recompute.md that are there.
+/// The names of spec/model/recompute.md that are there.
 std::string kept(const BlockActivations& saved) {
   std::string names;
   const auto name = [&](const char* text, const auto& tensor) {

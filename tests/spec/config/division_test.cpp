@@ -11,7 +11,7 @@
 #include "spec/config/check.hpp"
 #include "spec/config/keys.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/support/advice.hpp"
 #include "tests/support/label_of.hpp"
 

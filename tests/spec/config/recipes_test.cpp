@@ -8,8 +8,8 @@
 #include "spec/config/check.hpp"
 #include "spec/config/load.hpp"
 #include "spec/hardware/hardware.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/model/trainable.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/support/paths.hpp"
 
 namespace assay::spec::recipes_test {

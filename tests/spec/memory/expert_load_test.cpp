@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/step/paper/run.hpp"
 #include "tests/support/draw_model.hpp"
 

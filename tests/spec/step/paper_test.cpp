@@ -7,9 +7,9 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/flops/by_precision.hpp"
-#include "spec/memory/plan.hpp"
 #include "spec/ops/load_balancing.hpp"
 #include "spec/ops/router.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"
 

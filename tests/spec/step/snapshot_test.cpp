@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "spec/step/paper/run.hpp"
 #include "tests/support/paths.hpp"
 

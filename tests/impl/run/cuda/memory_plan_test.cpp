@@ -8,7 +8,7 @@
 #include "impl/ops/gemm/cuda_gemm_search.hpp"
 #include "impl/params/step_arena.hpp"
 #include "spec/error.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 #include "tests/impl/step_runner.hpp"
 #include "tests/support/gpu.hpp"
 #include "tests/support/tiny_models.hpp"

@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

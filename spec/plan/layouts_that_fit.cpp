@@ -1,4 +1,4 @@
-#include "spec/memory/layouts_that_fit.hpp"
+#include "spec/plan/layouts_that_fit.hpp"
 
 #include <algorithm>
 

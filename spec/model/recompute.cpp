@@ -1,4 +1,4 @@
-#include "spec/memory/recompute.hpp"
+#include "spec/model/recompute.hpp"
 
 namespace assay::spec {
 

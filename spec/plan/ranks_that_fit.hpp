@@ -1,9 +1,9 @@
 #pragma once
-// More tensor ranks, or more ranks, where a run does not fit in memory. (spec/memory/plan.md)
+// More tensor ranks, or more ranks, where a run does not fit in memory. (spec/plan/plan.md)
 #include <vector>
 
 #include "spec/config/division.hpp"
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 namespace assay::spec::memory {
 

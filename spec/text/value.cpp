@@ -1,4 +1,4 @@
-#include "spec/config/value.hpp"
+#include "spec/text/value.hpp"
 
 #include <charconv>
 #include <cmath>

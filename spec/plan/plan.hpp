@@ -1,6 +1,6 @@
 #pragma once
 // The device memory that a run needs, known before any of it is allocated, and which settings would fit where
-// it does not. Rules, names of tensors, example: spec/memory/plan.md.
+// it does not. Rules, names of tensors, example: spec/plan/plan.md.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,5 +50,9 @@ bool micro_holds(const Setting& setting, std::int64_t micro);
 /// Micro-batches are the divisors of micro x micro_batches, so that the step's batch stays the same, for
 /// which micro_holds. Errors: as walk.
 Fit fit(const Setting& setting, const Count& capacity);
+
+/// The largest load, in hundredths, with which `setting` takes at most `capacity` [B]: most_load where that
+/// fits, 1 where no larger one does, or not even that. Errors: as walk.
+double load_that_fits(const Setting& setting, const Count& capacity);
 
 }  // namespace assay::spec::memory

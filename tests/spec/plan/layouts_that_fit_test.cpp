@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/memory/layouts_that_fit.hpp"
+#include "spec/plan/layouts_that_fit.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

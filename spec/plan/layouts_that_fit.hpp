@@ -1,10 +1,10 @@
 #pragma once
 // Other layouts of the same ranks, where the one that was asked for does not fit in memory.
-// (spec/memory/plan.md)
+// (spec/plan/plan.md)
 #include <optional>
 #include <vector>
 
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 namespace assay::spec::memory {
 

@@ -1,9 +1,11 @@
-#include "spec/memory/plan.hpp"
+#include "spec/plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "spec/batch/nearest_batch.hpp"
 #include "spec/data/validation_set.hpp"
+#include "spec/memory/expert_load.hpp"
 #include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/placement.hpp"
 
@@ -118,6 +120,28 @@ Fit fit(const Setting& setting, const Count& capacity) {
     if (way && (!fit.both || way->micro > fit.both->micro)) fit.both = way;
   }
   return fit;
+}
+
+double load_that_fits(const Setting& setting, const Count& capacity) {
+  const Share share = share_of(setting);
+  const auto fits = [&](double load) {
+    Setting other = setting;
+    other.load = load;
+    Ledger ledger;
+    paper::walk(other, share, ledger);
+    return ledger.peak() <= capacity;
+  };
+  const double most = most_load(setting);
+  if (fits(most)) return most;
+  std::int64_t low = 100, high = static_cast<std::int64_t>(std::floor(100 * most));  // in hundredths
+  while (low < high) {
+    const std::int64_t middle = low + (high - low + 1) / 2;
+    if (fits(static_cast<double>(middle) / 100))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return static_cast<double>(low) / 100;
 }
 
 }  // namespace assay::spec::memory

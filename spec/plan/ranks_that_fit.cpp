@@ -1,9 +1,9 @@
-#include "spec/memory/ranks_that_fit.hpp"
+#include "spec/plan/ranks_that_fit.hpp"
 
 #include "spec/batch/nearest_batch.hpp"
-#include "spec/memory/layouts_that_fit.hpp"
 #include "spec/parallel/expert_ranks.hpp"
 #include "spec/parallel/placement.hpp"
+#include "spec/plan/layouts_that_fit.hpp"
 
 namespace assay::spec::memory {
 

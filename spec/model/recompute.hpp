@@ -1,6 +1,6 @@
 #pragma once
 // Which activations of a decoder block a step keeps, and which ones backward recomputes. The tensors that
-// each choice keeps: spec/memory/recompute.md.
+// each choice keeps: spec/model/recompute.md.
 #include <array>
 #include <string_view>
 #include <vector>
