@@ -96,7 +96,7 @@ void Executor::begin(const StepInput& input) {
   clock_.enter(Phase::other);
   result_ = {};
   activations_.assign(input.micro_batches.size(), {});
-  routing_.begin_step(input.micro_batches.size());
+  shares_of_.assign(input.micro_batches.size(), {});
   const UpdateNumbers numbers =
       update_numbers(buffers_, settings_.adamw, input.learning_rate, input.step + 1 - input.skipped);
   auto* number = host_numbers_.data_ptr<double>();  // the step before has been waited for
@@ -116,7 +116,7 @@ void Executor::forward(const StepInput& input, std::size_t micro_batch) {
   if (captured_.replays()) return captured_.replay_forward(batch, micro_batch);
   parameters_.begin_forward();
   work_forward(batch, activations_.at(micro_batch));
-  routing_.keep_shares(micro_batch);
+  if (routing_.shares().defined()) shares_of_.at(micro_batch) = routing_.shares().clone();
 }
 
 router::Auxiliary Executor::auxiliary(const at::Tensor& shares) const {
@@ -132,7 +132,7 @@ void Executor::work_forward(const TokenBatch& batch, Activations& activations) {
       model_.forward(batch, numbers_[0], settings_.z_loss, activations, auxiliary(routing_.shares()));
   losses_[0] += loss.cross_entropy;
   losses_[1] += loss.z_loss;
-  if (!routing_.empty()) routing_.add(loss.routing, groups_);
+  routing_.add(loss.routing, groups_);
   if (sources_.defined()) add_sources(batch, loss);
 }
 
@@ -151,7 +151,7 @@ void Executor::backward(const StepInput& input, std::size_t micro_batch) {
   if (captured_.replays()) return captured_.replay_backward(micro_batch);
   parameters_.begin_backward(/*last_micro_batch=*/--backwards_left_ == 0);
   work_backward(input.micro_batches.at(micro_batch), activations_.at(micro_batch),
-                routing_.shares_of(micro_batch));
+                shares_of_.at(micro_batch));
 }
 
 void Executor::work_backward(const TokenBatch& batch, Activations& activations, const at::Tensor& shares) {

@@ -128,7 +128,9 @@ class Executor {
   at::Tensor host_numbers_;  ///< the same on the host: page-locked beside a GPU, else that tensor
   /// fp64, this rank's until reduced: cross-entropy, z-loss, and a row of each sparse layer.
   at::Tensor losses_;
-  RoutingSums routing_;              ///< of rows in losses_
+  RoutingSums routing_;  ///< of rows in losses_
+  std::vector<at::Tensor>
+      shares_of_;                    ///< its shares behind the forward of each micro-batch, for its backward
   at::Tensor sources_;               ///< [sources] at the end of losses_, of a mixture
   at::Tensor norm_and_coefficient_;  ///< [2] fp64 (impl/ops/clip_grad_norm/clip_grad_norm.hpp)
   at::Tensor local_losses_;          ///< this rank's share before the reduction

@@ -16,10 +16,6 @@ RoutingSums::RoutingSums(const at::Tensor& rows, bool batch_shares) : rows_(rows
   if (batch_shares) shares_ = at::zeros_like(loads());
 }
 
-void RoutingSums::keep_shares(std::size_t micro_batch) {
-  if (shares_.defined()) shares_of_.at(micro_batch) = shares_.clone();
-}
-
 at::Tensor RoutingSums::loads() const {
   return rows_.narrow(1, numbers_before_loads, rows_.size(1) - numbers_before_loads);
 }
@@ -29,6 +25,7 @@ void RoutingSums::sum_over_tensor_ranks(Communicator& tensor) {
 }
 
 void RoutingSums::add(const std::vector<at::Tensor>& of_layers, LayoutGroups& groups) {
+  if (empty()) return;
   for (std::size_t layer = 0; layer < of_layers.size(); ++layer)
     rows_[static_cast<std::int64_t>(layer)] += of_layers[layer].narrow(0, 0, rows_.size(1));
   if (!shares_.defined()) return;

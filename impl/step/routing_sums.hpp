@@ -19,7 +19,6 @@ struct RoutingResult {
   std::optional<double> dropped = {};  ///< share of all choices without a row, where a capacity is set
 };
 
-/// Of a model without experts it is empty, and nothing but `empty` and `begin_step` is called.
 class RoutingSums {
  public:
   RoutingSums() = default;
@@ -28,24 +27,19 @@ class RoutingSums {
   RoutingSums(const at::Tensor& rows, bool batch_shares);
 
   bool empty() const { return !rows_.defined(); }
-  void begin_step(std::size_t micro_batches) { shares_of_.assign(micro_batches, {}); }
   /// Adds what a forward pass measured in each sparse layer.
   void add(const std::vector<at::Tensor>& of_layers, LayoutGroups& groups);
-  /// [sparse layers, X] fp64 as they are now, for the forward that comes; undefined: of each sequence.
+  /// [sparse layers, X] fp64 as they are now; undefined: of each sequence.
   const at::Tensor& shares() const { return shares_; }
-  /// Keeps them for the backward of a micro-batch, whose forward has just run.
-  void keep_shares(std::size_t micro_batch);
-  const at::Tensor& shares_of(std::size_t micro_batch) const { return shares_of_.at(micro_batch); }
   /// Choices of each expert [sparse layers, X]: this rank's, and once the losses are summed all ranks'.
   at::Tensor loads() const;
-  /// Tensor ranks have the same losses of tokens, and router's rows of tokens of their own.
+  /// Tensor ranks have the same losses of tokens, and routers' rows of tokens of their own.
   void sum_over_tensor_ranks(Communicator& tensor);
   /// From the step's numbers on the host, `rows` [sparse layers * (4 + X)]. `drops`: a capacity is set.
   RoutingResult result(const at::Tensor& rows, bool drops) const;
 
  private:
-  at::Tensor rows_, shares_;
-  std::vector<at::Tensor> shares_of_;
+  at::Tensor rows_, shares_;  ///< undefined in a model without experts
 };
 
 }  // namespace assay::impl::run
