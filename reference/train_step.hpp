@@ -61,8 +61,9 @@ struct StepResult {
 };
 
 /// One optimizer step: forward, backward, clip, AdamW, and last the routers' biases by the step's loads.
-/// Equations: spec/model/model.md, spec/ops/clip_grad_norm.md, spec/ops/adamw.md, spec/ops/load_balancing.md
-/// Errors:    as `step_gradients`, and those of adamw and clip_grad_norm on settings out of range. `state` is
+/// Equations: spec/model/model.md, spec/ops/clip_grad_norm/clip_grad_norm.md, spec/ops/adamw/adamw.md,
+/// spec/ops/load_balancing/load_balancing.md Errors:    as `step_gradients`, and those of adamw and
+/// clip_grad_norm on settings out of range. `state` is
 ///            unchanged when anything before the update throws.
 StepResult train_step(TrainState& state, const spec::ModelSpec& model,
                       const std::vector<Batch>& micro_batches, const Hyperparameters& hyperparameters,

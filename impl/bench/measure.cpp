@@ -16,7 +16,7 @@
 #include "impl/ops/linear/linear.hpp"
 #include "impl/params/parameter_buffers.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/linear.hpp"
+#include "spec/ops/linear/linear.hpp"
 #include "spec/step/paper/run.hpp"
 #include "spec/text/quantity.hpp"
 

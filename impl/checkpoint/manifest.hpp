@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "impl/checkpoint/data_file.hpp"
-#include "spec/ops/optimizer.hpp"
+#include "spec/ops/optimizer/optimizer.hpp"
 #include "spec/parallel/slice.hpp"
 
 namespace assay::impl::checkpoint {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "spec/hardware/hardware.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 #include "spec/time/step_ops.hpp"
 #include "spec/tolerance.hpp"
 

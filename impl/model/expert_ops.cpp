@@ -6,8 +6,8 @@
 #include "impl/model/tensor_ops.hpp"
 #include "impl/ops/grouped_linear/grouped_linear.hpp"
 #include "impl/ops/linear/linear.hpp"
-#include "spec/ops/permute.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/permute/permute.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::impl {
 

@@ -5,8 +5,8 @@
 
 #include "impl/model/tensor_ops.hpp"
 #include "impl/ops/latent_attention/latent_attention.hpp"
-#include "spec/ops/latent_attention.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::impl {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "spec/model/trainable.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::impl {
 

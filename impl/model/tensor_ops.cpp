@@ -13,7 +13,7 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::impl {
 

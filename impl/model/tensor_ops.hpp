@@ -27,7 +27,7 @@
 #include "impl/ops/router/router.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "spec/memory/head.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 #include "spec/parallel/placement.hpp"
 #include "spec/step/deferred.hpp"
 #include "spec/step/model.hpp"

@@ -8,7 +8,7 @@
 #include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
 #include "impl/ops/quantise/quantise.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 
 namespace assay::impl {
 

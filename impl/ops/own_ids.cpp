@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "spec/ops/cross_entropy.hpp"
-#include "spec/ops/vocabulary.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
+#include "spec/ops/embedding/vocabulary.hpp"
 
 namespace assay::impl {
 

@@ -11,7 +11,7 @@ namespace assay::impl {
 /// distance to its place in the whole model.
 struct DecayRange {
   std::int64_t begin, end;
-  bool decay;              ///< matrices decay, gains do not (spec/ops/adamw.md)
+  bool decay;              ///< matrices decay, gains do not (spec/ops/adamw/adamw.md)
   std::int64_t group = 0;  ///< of the tensor ranks that hold the same entries (spec/parallel/placement.md)
   std::int64_t moved = 0;  ///< spec::Placement::moved
   bool operator==(const DecayRange&) const = default;
@@ -42,7 +42,7 @@ void update(ParameterBuffers& buffers, const AdamWSettings& settings, const at::
 
 /// Moves the routers' biases [sparse layers, X] by `rate` towards even loads, once a step. `loads`, of the
 /// same shape, in fp64: choices of each expert over the whole step. Where the clip coefficient is not finite
-/// nothing is changed. [spec/ops/load_balancing.md]
+/// nothing is changed. [spec/ops/load_balancing/load_balancing.md]
 void move_router_biases(const at::Tensor& biases, const at::Tensor& loads, double rate,
                         const at::Tensor& coefficient);
 

@@ -8,7 +8,7 @@
 
 #include "impl/comm/communicator.hpp"
 #include "impl/model/views.hpp"
-#include "spec/ops/optimizer.hpp"
+#include "spec/ops/optimizer/optimizer.hpp"
 #include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 
@@ -71,8 +71,8 @@ static_assert(std::size(state_parts) == spec::adamw::parts.size());
 ParameterBuffers allocate(const spec::ModelSpec& model, Dtype dtype, at::Device device,
                           Dtype states = Dtype::f32, const spec::Place& place = {});
 
-/// Initial values of every parameter (spec/ops/init.md), a pure function of (model, seed): the same bits in
-/// every layout.
+/// Initial values of every parameter (spec/ops/init/init.md), a pure function of (model, seed): the same bits
+/// in every layout.
 void initialise(ParameterBuffers& buffers, const spec::ModelSpec& model, std::uint64_t seed);
 
 /// Those of `offsets`, zeroed, in `type`, of what `buffer` holds; nothing where `offsets` has none.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "impl/ops/clip_grad_norm/clip_grad_norm.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 #include "spec/parallel/volume.hpp"
 
 namespace assay::impl::run {

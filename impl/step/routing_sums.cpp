@@ -6,7 +6,7 @@
 #include <numeric>
 #include <span>
 
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 
 namespace assay::impl::run {
 

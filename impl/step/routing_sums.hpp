@@ -1,5 +1,6 @@
 #pragma once
-// What the routers of a step report, summed over its micro-batches and ranks (spec/ops/load_balancing.md).
+// What the routers of a step report, summed over its micro-batches and ranks
+// (spec/ops/load_balancing/load_balancing.md).
 #include <ATen/core/Tensor.h>
 
 #include <optional>

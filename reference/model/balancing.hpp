@@ -1,11 +1,11 @@
 #pragma once
 // How a step's mixtures of experts are kept balanced: auxiliary losses over the forward passes of all of its
-// micro-batches, and what these losses send back. [spec/ops/load_balancing.md]
+// micro-batches, and what these losses send back. [spec/ops/load_balancing/load_balancing.md]
 #include <optional>
 #include <vector>
 
 #include "reference/model/model.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 
 namespace assay::reference::balancing {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 namespace assay::reference {
 

@@ -6,8 +6,8 @@
 #include "reference/ops/linear.hpp"
 #include "reference/ops/rope.hpp"
 #include "reference/ops/swiglu.hpp"
-#include "spec/ops/latent_attention.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::reference::block {
 

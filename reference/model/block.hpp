@@ -8,7 +8,7 @@
 #include "reference/ops/rms_norm.hpp"
 #include "reference/tensor.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::reference::block {
 

@@ -39,7 +39,7 @@ struct Upstream {
 /// Shapes:    x [..., D]
 /// Errors:    SpecError of the ops
 /// With `recipe` the grouped linears are computed in FP8, and it matters where a row's weight is applied: to
-/// what the second one reads (spec/ops/router.md), so that its upstream is the tokens' own.
+/// what the second one reads (spec/ops/router/router.md), so that its upstream is the tokens' own.
 using grouped_linear::Recipe;
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Parameters<S>& parameters, Index layer,

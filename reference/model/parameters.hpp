@@ -14,7 +14,7 @@ template <class S>
 using Parameters = std::map<std::string, Tensor<S>>;
 
 /// Initial values: matrices N(0, init_std^2), gains 1, biases 0; a pure function of (model, seed).
-/// [spec/ops/init.md] Errors: SpecError model_c1.. (spec/model/model.md)
+/// [spec/ops/init/init.md] Errors: SpecError model_c1.. (spec/model/model.md)
 Parameters<double> initial_parameters(const spec::ModelSpec& model, std::uint64_t seed);
 
 /// Zeros in the shape of every parameter. Errors: as `initial_parameters`.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "reference/ops/linear.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 
 namespace assay::reference {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 #include "spec/random/stochastic_rounding.hpp"
 
 namespace assay::reference::adamw {

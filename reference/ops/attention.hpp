@@ -1,6 +1,6 @@
 #pragma once
 #include "reference/tensor.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 namespace assay::reference::attention {
 
@@ -10,7 +10,7 @@ struct Forward {
   Tensor<S> lse;  ///< [B, H, T], log of the sum of exponentials of each row's visible scores
 };
 
-/// Causal softmax attention with grouped queries, documents and a window.       [spec/ops/attention.md]
+/// Causal softmax attention with grouped queries, documents and a window. [spec/ops/attention/attention.md]
 /// Equation:  score_ts = (factor/sqrt(E)) sum_e q_te k_se,  lse_t = log sum_s exp(score_ts),
 ///            y_tw = sum_s exp(score_ts - lse_t) v_sw, over the s that t sees (spec::attention::Mask); query
 ///            head h reads k, v of h / (H/K)

@@ -1,7 +1,7 @@
 #include "reference/ops/bias.hpp"
 
 #include "reference/counted.hpp"
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 
 namespace assay::reference::bias {
 

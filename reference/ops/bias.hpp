@@ -3,7 +3,7 @@
 
 namespace assay::reference::bias {
 
-/// One number added to each column.                                              [spec/ops/bias.md]
+/// One number added to each column.                                              [spec/ops/bias/bias.md]
 /// Equation:  y_no = x_no + b_o
 /// Source:    Qwen Team, "Qwen2 Technical Report", 2024, section 2.2.1
 /// Shapes:    x [..., out], bias [out] -> y [..., out]

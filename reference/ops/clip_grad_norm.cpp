@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reference/counted.hpp"
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 
 namespace assay::reference::clip_grad_norm {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 namespace assay::reference::cross_entropy {
 

@@ -12,11 +12,11 @@ struct Forward {
   Index valid = 0;      ///< targets other than -100
 };
 
-/// Negative log likelihood of the targets under softmax, with z-loss.           [spec/ops/cross_entropy.md]
-/// Equation:  loss = (1/Z) sum_n (lse_n - logit_{n,y_n}) + (z/Z) sum_n lse_n^2 over the rows with y_n != -100
-/// Source:    Goodfellow, Bengio, Courville, "Deep Learning", 2016, eq. (6.29), (6.30); z-loss: "PaLM", 2022,
-/// section 5 Shapes:    logits [..., V], N targets, N = product of the leading axes; `normalizer` Z = valid
-/// tokens of the whole
+/// Negative log likelihood of the targets under softmax, with z-loss.
+/// [spec/ops/cross_entropy/cross_entropy.md] Equation:  loss = (1/Z) sum_n (lse_n - logit_{n,y_n}) + (z/Z)
+/// sum_n lse_n^2 over the rows with y_n != -100 Source:    Goodfellow, Bengio, Courville, "Deep Learning",
+/// 2016, eq. (6.29), (6.30); z-loss: "PaLM", 2022, section 5 Shapes:    logits [..., V], N targets, N =
+/// product of the leading axes; `normalizer` Z = valid tokens of the whole
 ///            optimizer step, stated by the caller
 /// Errors:    SpecError cross_entropy_c1, .._c2, .._c3, .._c4, .._c5
 /// Numerics:  double, the row's maximum subtracted, sums left to right

@@ -1,7 +1,7 @@
 #include "reference/ops/embedding.hpp"
 
 #include "reference/counted.hpp"
-#include "spec/ops/embedding.hpp"
+#include "spec/ops/embedding/embedding.hpp"
 
 namespace assay::reference::embedding {
 

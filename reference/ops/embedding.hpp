@@ -3,8 +3,7 @@
 
 namespace assay::reference::embedding {
 
-/// Rows of a learned table by token id.                                         [spec/ops/embedding.md]
-/// Equation:  y_nd = table[ids_n, d]
+/// Rows of a learned table by token id. [spec/ops/embedding/embedding.md] Equation:  y_nd = table[ids_n, d]
 /// Source:    Vaswani et al., "Attention Is All You Need", NeurIPS 2017, section 3.4, without the factor
 /// sqrt(D) Shapes:    table [V, D], N ids -> y [N, D] Errors:    SpecError embedding_c1, embedding_c2
 template <class S>

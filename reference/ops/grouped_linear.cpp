@@ -1,7 +1,7 @@
 #include "reference/ops/grouped_linear.hpp"
 
 #include "reference/counted.hpp"
-#include "spec/ops/grouped_linear.hpp"
+#include "spec/ops/grouped_linear/grouped_linear.hpp"
 
 namespace assay::reference::grouped_linear {
 

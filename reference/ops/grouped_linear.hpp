@@ -4,13 +4,11 @@
 
 namespace assay::reference::grouped_linear {
 
-/// The rows of each expert times its weight.                                    [spec/ops/grouped_linear.md]
-/// Equation:  y_ro = sum_i x_ri w_eoi for the rows r of expert e
-/// Source:    Gale et al., "MegaBlocks", arXiv:2211.15841, section 2
-/// Shapes:    x [R, in], weights [X, out, in], offsets [X + 1] -> y [R, out]
-/// Errors:    SpecError grouped_linear_c1, .._c2, .._c3
-/// Numerics:  double, sums left to right
-/// With `recipe` the values are those of x and of all weights, as one matrix, that its GEMMs read.
+/// The rows of each expert times its weight. [spec/ops/grouped_linear/grouped_linear.md] Equation:  y_ro =
+/// sum_i x_ri w_eoi for the rows r of expert e Source:    Gale et al., "MegaBlocks", arXiv:2211.15841,
+/// section 2 Shapes:    x [R, in], weights [X, out, in], offsets [X + 1] -> y [R, out] Errors:    SpecError
+/// grouped_linear_c1, .._c2, .._c3 Numerics:  double, sums left to right With `recipe` the values are those
+/// of x and of all weights, as one matrix, that its GEMMs read.
 using quantise::Recipe;
 template <class S>
 Tensor<S> forward(const Tensor<S>& x, const Tensor<S>& weights, const Ids& offsets,

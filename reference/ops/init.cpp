@@ -1,6 +1,6 @@
 #include "reference/ops/init.hpp"
 
-#include "spec/ops/init.hpp"
+#include "spec/ops/init/init.hpp"
 
 namespace assay::reference::init {
 

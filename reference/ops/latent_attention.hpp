@@ -5,9 +5,9 @@
 #include "reference/ops/linear.hpp"
 #include "reference/ops/rms_norm.hpp"
 #include "reference/tensor.hpp"
-#include "spec/ops/latent_attention.hpp"
-#include "spec/ops/quantise.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
+#include "spec/ops/quantise/quantise.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::reference::latent_attention {
 
@@ -46,7 +46,7 @@ struct Forward {
   attention::Forward<S> attention;      ///< of these; its y [B, T, H, W] is the op's
 };
 
-/// Multi-head latent attention without its output projection.               [spec/ops/latent_attention.md]
+/// Multi-head latent attention without its output projection. [spec/ops/latent_attention/latent_attention.md]
 /// Equation:  c_q = rms_norm(W_qa x), q = W_qb c_q (or W_q x);  [b | r] = W_kva x, c = rms_norm(b);
 ///            [k_h^c | v_h] = head h of W_kvb c;  the last R entries of q_h turned,  k_h = [k_h^c | rope(r)];
 ///            y = attention(q, k, v) with scores times score_factor / sqrt(E)

@@ -2,7 +2,7 @@
 
 #include "reference/counted.hpp"
 #include "reference/ops/quantise.hpp"
-#include "spec/ops/linear.hpp"
+#include "spec/ops/linear/linear.hpp"
 
 namespace assay::reference::linear {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "reference/tensor.hpp"
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::reference::linear {
 
@@ -15,7 +15,7 @@ struct Precision {
   Precision(Recipe of = Recipe::none, Index in_parts = 1) : recipe(of), parts(in_parts) {}
 };
 
-/// GEMM with a weight stored [out, in].                           [spec/ops/linear.md]
+/// GEMM with a weight stored [out, in].                           [spec/ops/linear/linear.md]
 /// Equation:  y_no = sum_i x_ni * w_oi
 /// Source:    Touvron et al., "LLaMA", 2023, section 2.2
 /// Shapes:    x [..., in], weight [out, in] -> y [..., out], N = product of the leading axes

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 
 namespace assay::reference::load_balancing {
 

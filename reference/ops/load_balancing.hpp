@@ -8,11 +8,10 @@ namespace assay::reference::load_balancing {
 template <class S>
 Tensor<S> shares(const Ids& chosen, Index A, Index X, Index G);
 
-/// The balance loss of one layer.                                               [spec/ops/load_balancing.md]
-/// Equation:  (X / Z) sum_n sum_e f_{g(n), e} p_ne
-/// Source:    Fedus et al., "Switch Transformers", arXiv:2101.03961, eq. (4) to (6)
-/// Shapes:    p [N, X], f [G, X]; the normalizer Z = tokens of the whole optimizer step, stated by the caller
-/// Errors:    SpecError load_balancing_c1, .._c2, .._c3; `active` bounds the entries of f
+/// The balance loss of one layer. [spec/ops/load_balancing/load_balancing.md] Equation:  (X / Z) sum_n sum_e
+/// f_{g(n), e} p_ne Source:    Fedus et al., "Switch Transformers", arXiv:2101.03961, eq. (4) to (6) Shapes:
+/// p [N, X], f [G, X]; the normalizer Z = tokens of the whole optimizer step, stated by the caller Errors:
+/// SpecError load_balancing_c1, .._c2, .._c3; `active` bounds the entries of f
 template <class S>
 S forward(const Tensor<S>& p, const Tensor<S>& f, Index active, double normalizer);
 

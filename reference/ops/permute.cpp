@@ -1,7 +1,7 @@
 #include "reference/ops/permute.hpp"
 
 #include "reference/counted.hpp"
-#include "spec/ops/permute.hpp"
+#include "spec/ops/permute/permute.hpp"
 
 namespace assay::reference::permute {
 

@@ -5,7 +5,7 @@
 
 namespace assay::reference::permute {
 
-/// Where the choices of tokens stand in the order of experts.                   [spec/ops/permute.md]
+/// Where the choices of tokens stand in the order of experts.                   [spec/ops/permute/permute.md]
 struct Plan {
   Index N = 0, A = 0;  ///< rows of tokens, choices of each
   Ids offsets;         ///< [X + 1], rows of expert e are [offset_e, offset_{e+1})

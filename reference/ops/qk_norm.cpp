@@ -2,7 +2,7 @@
 
 #include "reference/counted.hpp"
 #include "reference/ops/rms_norm.hpp"
-#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/qk_norm/qk_norm.hpp"
 
 namespace assay::reference::qk_norm {
 

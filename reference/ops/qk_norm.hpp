@@ -11,7 +11,7 @@ struct Forward {
   Tensor<S> k_rstd;  ///< [B*T*K]; across heads [B*T]
 };
 
-/// RMS normalisation of every query and key head, or across heads.              [spec/ops/qk_norm.md]
+/// RMS normalisation of every query and key head, or across heads.              [spec/ops/qk_norm/qk_norm.md]
 /// Equation:  rms_norm of q with q_gain and of k with k_gain, over rows of a gain's entries
 /// Source:    Yang et al., "Qwen3 Technical Report", 2025, section 2; across heads: Muennighoff et al.,
 ///            "OLMoE", arXiv:2409.02060, QK-Norm

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "reference/tensor.hpp"
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::reference::quantise {
 
@@ -19,7 +19,7 @@ struct Quantised {
   Tensor<double> values;            ///< [R, C] value of the code times the scale of its block
 };
 
-/// Every block of entries in FP8, with a power of two that they share.          [spec/ops/quantise.md]
+/// Every block of entries in FP8, with a power of two that they share. [spec/ops/quantise/quantise.md]
 /// Equation:  code = cast(x / s), s = 2^e, e the least with amax <= largest 2^e
 /// Source:    Micikevicius et al., "FP8 Formats for Deep Learning", 2022
 /// Shapes:    x [R, C]

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
 
 namespace assay::reference::rms_norm {
 

@@ -9,7 +9,7 @@ struct Forward {
   Tensor<S> rstd;  ///< [N], 1 / sqrt(mean x^2 + eps) of each row
 };
 
-/// RMS normalisation over the last axis.                                   [spec/ops/rms_norm.md]
+/// RMS normalisation over the last axis.                                   [spec/ops/rms_norm/rms_norm.md]
 /// Equation:  rstd_n = (mean_d x_nd^2 + eps)^(-1/2),  y_nd = x_nd * rstd_n * g_d
 /// Source:    Zhang, Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019, eq. (4), with eps
 /// Shapes:    x [..., D], gain [D] -> y [..., D], rstd [N], N = product of the leading axes

@@ -2,11 +2,11 @@
 #include <vector>
 
 #include "reference/tensor.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::reference::rope {
 
-/// Rotary position embedding of every head.                                     [spec/ops/rope.md]
+/// Rotary position embedding of every head.                                     [spec/ops/rope/rope.md]
 /// Equation:  y_i = c (x_i cos(phi_e) - x_j sin(phi_e)),  y_j = c (x_j cos(phi_e) + x_i sin(phi_e)),
 ///            phi_e = position_bt * inverse_frequency_e, e in [0, E/2); the pair (i, j) is (e, e + E/2) or
 ///            (2e, 2e + 1) and c = form.factor

@@ -5,7 +5,7 @@
 
 #include "reference/counted.hpp"
 #include "reference/ops/linear.hpp"
-#include "spec/ops/router.hpp"
+#include "spec/ops/router/router.hpp"
 
 namespace assay::reference::router {
 

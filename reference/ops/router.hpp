@@ -13,7 +13,7 @@ struct Forward {
   Tensor<S> t;        ///< [N], what the weights were divided by
 };
 
-/// The experts that each token visits, and their weights.                       [spec/ops/router.md]
+/// The experts that each token visits, and their weights.                       [spec/ops/router/router.md]
 /// Equation:  s = softmax(x W^T) or sigmoid(x W^T); chosen = A best of s + bias within the best groups, the
 ///            lower index of equal ones first; weight = scaling_factor s_chosen / t
 /// Source:    Mixtral, arXiv:2401.04088, section 2.1; DeepSeek-V3, arXiv:2412.19437, eq. (13) to (16)

@@ -3,7 +3,7 @@
 #include "reference/counted.hpp"
 #include "reference/matrices.hpp"
 #include "reference/ops/linear.hpp"
-#include "spec/ops/shared_expert.hpp"
+#include "spec/ops/shared_expert/shared_expert.hpp"
 
 namespace assay::reference::shared_expert {
 

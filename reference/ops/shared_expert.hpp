@@ -19,11 +19,10 @@ struct Forward {
   Tensor<S> y;                    ///< [N, D]
 };
 
-/// A gated MLP that every token visits, added to the routed experts' sum.       [spec/ops/shared_expert.md]
-/// Equation:  y = routed + down(a(gate x) * up x)
-/// Source:    Dai et al., "DeepSeekMoE", arXiv:2401.06066, eq. (9)
-/// Shapes:    x, routed [N, D]
-/// Errors:    SpecError shared_expert_c1, shared_expert_c2
+/// A gated MLP that every token visits, added to the routed experts' sum.
+/// [spec/ops/shared_expert/shared_expert.md] Equation:  y = routed + down(a(gate x) * up x) Source:    Dai et
+/// al., "DeepSeekMoE", arXiv:2401.06066, eq. (9) Shapes:    x, routed [N, D] Errors:    SpecError
+/// shared_expert_c1, shared_expert_c2
 template <class S>
 Forward<S> forward(const Tensor<S>& x, const Tensor<S>& routed, const Weights<S>& weights,
                    Activation activation);

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::reference::swiglu {
 

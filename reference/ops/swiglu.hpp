@@ -1,12 +1,12 @@
 #pragma once
 #include "reference/tensor.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::reference::swiglu {
 
 using spec::swiglu::Activation;
 
-/// The SiLU or the GELU of gate, times up.                                      [spec/ops/swiglu.md]
+/// The SiLU or the GELU of gate, times up.                                      [spec/ops/swiglu/swiglu.md]
 /// Equation:  y_i = gate_i * sigma_i * up_i,  sigma_i = 1 / (1 + exp(-z(gate_i)))
 /// Source:    Shazeer, "GLU Variants Improve Transformer", 2020, eq. (5) and (6)
 /// Shapes:    gate, up [..., F] -> y [..., F]

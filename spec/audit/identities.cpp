@@ -9,7 +9,7 @@
 
 #include "spec/audit/groups.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "spec/record/run.hpp"
 #include "spec/tolerance.hpp"
 
@@ -26,7 +26,7 @@ constexpr IdentityRow identity_rows[] = {
       Unit::none},
      "a validation on the grammar"},
     {{"clip_coefficient", "clip coefficient = min(1, optimizer.clip / (gradient norm + 1e-6)), or 1 without",
-      "spec/ops/clip_grad_norm.md. No more than rounding is forgiven.", Unit::none},
+      "spec/ops/clip_grad_norm/clip_grad_norm.md. No more than rounding is forgiven.", Unit::none},
      "clipping of our own record"},
     {{"executed_flops", "executed FLOPs of a step = those of the other steps with as many tokens",
       "Every step of a start runs the same GEMMs and attention, but where documents lie otherwise or experts "

@@ -15,9 +15,9 @@
 #include "spec/config/data_sources.hpp"
 #include "spec/data/mixture.hpp"
 #include "spec/model/recompute.hpp"
-#include "spec/ops/attention_choice.hpp"
-#include "spec/ops/linear_precision.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/attention/attention_choice.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 #include "spec/parallel/data_layout.hpp"
 #include "spec/tolerance.hpp"
 

@@ -8,7 +8,7 @@
 #include "spec/count.hpp"
 #include "spec/hardware/hardware.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 
 namespace assay::spec {
 
@@ -16,10 +16,10 @@ namespace assay::spec {
 using FlopsByPrecision = std::map<Precision, Count>;
 
 /// exact_flops of one sequence: the linears of decoder blocks in fp8 where `linear` quantises them; the rest
-/// in `compute`. Linears of blocks (block_linears in spec/ops/linear_precision.hpp): qkv, latent_projections,
-/// attention_output, gate_up, down; of routed experts, where they are quantised, two thirds: all but the
-/// gradients of weights.
-/// Errors: as exact_flops; SpecError by_precision_c1 (a layer that the model lacks, or named twice).
+/// in `compute`. Linears of blocks (block_linears in spec/ops/linear/linear_precision.hpp): qkv,
+/// latent_projections, attention_output, gate_up, down; of routed experts, where they are quantised, two
+/// thirds: all but the gradients of weights. Errors: as exact_flops; SpecError by_precision_c1 (a layer that
+/// the model lacks, or named twice).
 FlopsByPrecision exact_flops_by_precision(const ModelSpec& model, std::int64_t sequence_length,
                                           Precision compute, const LinearPrecision& linear);
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 namespace assay::spec {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
-#include "spec/ops/latent_attention.hpp"
+#include "spec/ops/attention/attention.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
 
 namespace assay::spec {
 

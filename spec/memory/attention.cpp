@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "spec/memory/document_slots.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 namespace assay::spec::memory {
 

@@ -9,7 +9,7 @@
 
 namespace assay::spec::memory {
 
-/// A micro-batch's attention, as its backend is chosen (spec/ops/attention_choice.hpp).
+/// A micro-batch's attention, as its backend is chosen (spec/ops/attention/attention_choice.hpp).
 attention::Case attention_case(const Setting& setting);
 /// What computes it. Errors: UserError(usage) where setting.attention does not.
 AttentionBackend attention_backend(const Setting& setting);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "spec/ops/permute.hpp"
+#include "spec/ops/permute/permute.hpp"
 
 namespace assay::spec::memory {
 

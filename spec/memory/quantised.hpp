@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::spec::memory {
 

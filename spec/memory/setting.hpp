@@ -7,9 +7,9 @@
 #include "spec/memory/head.hpp"
 #include "spec/model/model_spec.hpp"
 #include "spec/model/recompute.hpp"
-#include "spec/ops/attention_choice.hpp"
-#include "spec/ops/linear_precision.hpp"
-#include "spec/ops/router.hpp"
+#include "spec/ops/attention/attention_choice.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
+#include "spec/ops/router/router.hpp"
 #include "spec/parallel/parameter_sets.hpp"
 #include "spec/tolerance.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "spec/memory/quantised.hpp"
-#include "spec/ops/optimizer.hpp"
+#include "spec/ops/optimizer/optimizer.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec::memory {

@@ -88,7 +88,8 @@ Inventory selection(const Inventory& all, const std::function<bool(const Paramet
                     std::int64_t alignment = 64);
 Inventory selection(Inventory&& all, const std::function<bool(const Parameter&)>& wanted,
                     std::int64_t alignment = 64);
-/// The gains of norms alone: for working weights of fewer bits than a gain needs (spec/ops/rms_norm.md).
+/// The gains of norms alone: for working weights of fewer bits than a gain needs
+/// (spec/ops/rms_norm/rms_norm.md).
 Inventory norm_gains(const Inventory& all, std::int64_t alignment = 64);
 
 /// The multi-token blocks alone, without the embedding and the head that they share with the model: names of

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "spec/error.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "spec/text/quote.hpp"
 
 namespace assay::spec {

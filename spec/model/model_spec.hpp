@@ -26,7 +26,7 @@ std::string_view to_string(Positions positions);  ///< "rope"
 bool gated(Mlp mlp);  ///< whether a gate projection stands beside up
 
 /// Meta's of Llama 3.1; yarn: Peng et al., arXiv:2309.00071, as DeepSeek-V3 and long Qwens
-/// (spec/ops/rope.md).
+/// (spec/ops/rope/rope.md).
 enum class RopeScalingKind { llama3, yarn };
 std::string_view to_string(RopeScalingKind kind);  ///< "llama3"
 
@@ -60,7 +60,7 @@ std::string_view to_string(Scoring scoring);  ///< "softmax"
 
 /// Mixture of experts in place of the MLP of every sparse layer. Layer l (from 0) is sparse when
 /// l >= first_dense and (l + 1) is a multiple of `every`; the others have an MLP of width `ModelSpec::ffn`.
-/// How the experts of a token are chosen and weighted: spec/ops/router.md.
+/// How the experts of a token are chosen and weighted: spec/ops/router/router.md.
 struct Experts {
   std::int64_t count = 0;         ///< [X] routed experts of a layer
   std::int64_t active = 0;        ///< [A] routed experts that each token visits (top-k)
@@ -108,7 +108,7 @@ struct ModelSpec {
   double norm_eps = 1e-5;
   double rope_theta = 10000;  ///< without rope: not read
   std::optional<RopeScaling> rope_scaling = std::nullopt;
-  double init_std = 0.02;  ///< standard deviation of every initial matrix (spec/ops/init.md)
+  double init_std = 0.02;  ///< standard deviation of every initial matrix (spec/ops/init/init.md)
   Norm norm = Norm::rms_norm;
   Mlp mlp = Mlp::swiglu;
   Positions positions = Positions::rope;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "spec/ops/rope.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/rope/rope.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::spec {
 

@@ -21,7 +21,7 @@ struct ResidualOverlap {
   double different = 0;  ///< two positions with different input ids
 };
 
-/// Initial weights as in spec/ops/init.md. Errors: SpecError model_c1.. as `check`.
+/// Initial weights as in spec/ops/init/init.md. Errors: SpecError model_c1.. as `check`.
 ResidualOverlap residual_overlap(const ModelSpec& model, const TokenStatistics& batch);
 
 }  // namespace assay::spec

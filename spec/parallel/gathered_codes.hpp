@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "spec/model/inventory.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 
 namespace assay::spec {
 

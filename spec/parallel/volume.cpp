@@ -4,7 +4,7 @@
 #include <string>
 
 #include "spec/error.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 #include "spec/parallel/gathered_codes.hpp"
 
 namespace assay::spec {

@@ -7,7 +7,7 @@
 
 #include "spec/count.hpp"
 #include "spec/model/recompute.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 #include "spec/parallel/collective.hpp"
 #include "spec/parallel/parameter_sets.hpp"
 

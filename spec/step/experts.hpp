@@ -1,7 +1,7 @@
 #pragma once
 // The MLP branch as a mixture of experts, written once: a router sends each token to A of X experts, whose
 // results, weighted, are added to the residual; shared experts see every row. The weight of a row is
-// applied in its gated activation, so that no pass of its own applies it (spec/ops/router.md).
+// applied in its gated activation, so that no pass of its own applies it (spec/ops/router/router.md).
 //
 // With several expert ranks a token travels once to each rank that holds one of its experts, and the sum of
 // their results comes back.

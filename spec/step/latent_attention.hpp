@@ -1,6 +1,7 @@
 #pragma once
 // Queries, keys and values by latent attention, written once: narrow projections of the block's normed rows,
-// their norms, and the projections up to all heads (spec/ops/latent_attention.md). With one tensor rank.
+// their norms, and the projections up to all heads (spec/ops/latent_attention/latent_attention.md). With one
+// tensor rank.
 #include "spec/step/activations.hpp"
 #include "spec/step/deferred.hpp"
 #include "spec/step/op_set.hpp"

@@ -77,7 +77,7 @@ struct LatentGradient {
 enum class ForwardValue { read, unread };
 
 /// Which GEMMs read a value of forward: that of its linear, its weight's gradient in backward, or both. In
-/// FP8 each reads a twin of its own (spec/ops/quantise.md).
+/// FP8 each reads a twin of its own (spec/ops/quantise/quantise.md).
 enum class ReadBy { forward, weight_gradient, both };
 
 template <class Ops>

@@ -34,7 +34,7 @@ struct DecoderParameters {
   Matrix down;            ///< [D, F]
   // Of a block with a mixture of experts, in place of gate_up and down.
   Matrix router;           ///< [X, D]
-  Vector router_bias;      ///< [X] moved by no gradient (spec/ops/load_balancing.md)
+  Vector router_bias;      ///< [X] moved by no gradient (spec/ops/load_balancing/load_balancing.md)
   Matrix experts_gate_up;  ///< [X 2G, D]: of each routed expert its gate and its up
   Matrix experts_down;     ///< [X D, G]
   Matrix shared_gate_up;   ///< [2S, D]
@@ -97,7 +97,7 @@ constexpr auto decoder_fields() {
 }
 
 /// The matrices that FP8 recipes quantise, in the order of `block_linears` and `expert_linears`
-/// (spec/ops/linear_precision.hpp).
+/// (spec/ops/linear/linear_precision.hpp).
 template <class P>
 constexpr auto linear_fields() {
   std::array<decltype(&P::qkv), matrix_rows::count(InFp8::linears) + matrix_rows::count(InFp8::experts)>

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "spec/error.hpp"
-#include "spec/ops/adamw.hpp"
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/adamw/adamw.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 
 namespace assay::spec::time {
 namespace {

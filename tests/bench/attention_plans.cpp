@@ -17,7 +17,7 @@
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/rope/rope.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::impl {
 namespace {

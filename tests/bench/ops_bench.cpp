@@ -19,11 +19,11 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/rope/rope.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
-#include "spec/ops/embedding.hpp"
-#include "spec/ops/linear.hpp"
-#include "spec/ops/rms_norm.hpp"
-#include "spec/ops/rope.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/embedding/embedding.hpp"
+#include "spec/ops/linear/linear.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
+#include "spec/ops/rope/rope.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::impl {
 namespace {

@@ -22,7 +22,7 @@ class RmsNormBounds {
     dy_bound_.resize(static_cast<std::size_t>(dy_.size()));
   }
 
-  /// gamma_{D+7} |y|, then the rounding of storing y (spec/ops/rms_norm.md).
+  /// gamma_{D+7} |y|, then the rounding of storing y (spec/ops/rms_norm/rms_norm.md).
   Allowed y(const reference::Tensor<double>& y) const {
     return each(y.size(), [&](Index i) {
       return rounding_.stored(y[i], rounding_.gamma(entries() + 7) * std::abs(y[i]));

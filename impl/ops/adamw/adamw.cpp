@@ -6,7 +6,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 
 namespace assay::impl::adamw {
 

@@ -1,7 +1,7 @@
 // AdamW over a flat range: gradient, master and moments are read once, written once, 16 bytes at a time.
 #include "impl/ops/adamw/adamw_launch.hpp"
 #include "impl/ops/cuda_vector.cuh"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 
 namespace assay::impl::adamw::cuda {
 
@@ -35,7 +35,7 @@ __device__ __forceinline__ float root_of(float x) {
 }
 __device__ __forceinline__ double root_of(double x) { return sqrt(x); }
 
-/// master, m and v of one element, in the order of operations of spec/ops/adamw.md. In units of 2^-24 the
+/// master, m and v of one element, in the order of operations of spec/ops/adamw/adamw.md. In units of 2^-24 the
 /// root and the reciprocal have an error of 2 each instead of 1. The tolerance has room for both: it counts
 /// the roundings of operations that are not fused.
 template <class S>

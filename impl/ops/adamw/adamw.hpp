@@ -3,11 +3,11 @@
 
 #include <array>
 
-#include "spec/ops/adamw.hpp"
+#include "spec/ops/adamw/adamw.hpp"
 
 namespace assay::impl::adamw {
 
-/// Hyperparameters of one update.                                                    [spec/ops/adamw.md]
+/// Hyperparameters of one update. [spec/ops/adamw/adamw.md]
 struct Settings {
   double learning_rate;
   double beta1, beta2, eps;

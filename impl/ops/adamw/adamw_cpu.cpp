@@ -2,7 +2,7 @@
 
 #include "impl/ops/adamw/adamw.hpp"
 #include "impl/ops/cpu_math.hpp"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 #include "spec/random/stochastic_rounding.hpp"
 
 namespace assay::impl::adamw::cpu {

@@ -3,7 +3,7 @@
 #include "impl/ops/adamw/adamw.hpp"
 #include "impl/ops/adamw/adamw_launch.hpp"
 #include "impl/ops/cuda_tensor.hpp"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 
 namespace assay::impl::adamw::cuda {
 

@@ -10,8 +10,8 @@
 #include "impl/metrics/executed_flops.hpp"
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/attention.hpp"
-#include "spec/ops/latent_attention.hpp"
+#include "spec/ops/attention/attention.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
 
 namespace assay::impl::attention {
 

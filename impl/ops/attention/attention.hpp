@@ -7,7 +7,7 @@
 
 #include "impl/ops/documents.hpp"
 #include "spec/model/model_spec.hpp"
-#include "spec/ops/attention_choice.hpp"
+#include "spec/ops/attention/attention_choice.hpp"
 
 namespace assay::impl::attention {
 
@@ -71,10 +71,10 @@ struct Forward {
   at::Tensor seed = {}, offset = {};  ///< dropout's, unused, which the fused backends hand to their backward
 };
 
-/// Causal grouped-query attention with documents and a window.                        [spec/ops/attention.md]
-/// Query t, at position mask.first + t among the keys, sees key s iff s <= first + t, both are of the same
-/// document and first + t - s < window; scale 1/sqrt(E). Query head h reads key/value head h / (H/K).
-/// `backend`: of Form. Errors: SpecError attention_c1 .. attention_c7.
+/// Causal grouped-query attention with documents and a window. [spec/ops/attention/attention.md] Query t, at
+/// position mask.first + t among the keys, sees key s iff s <= first + t, both are of the same document and
+/// first + t - s < window; scale 1/sqrt(E). Query head h reads key/value head h / (H/K). `backend`: of Form.
+/// Errors: SpecError attention_c1 .. attention_c7.
 Forward forward(const Heads& x, const Mask& mask, Backend backend = Backend::automatic);
 /// Gradient of forward with the probabilities recomputed from lse. dy [B, T, H, W] contiguous.
 Gradients backward(const at::Tensor& dy, const Heads& x, const Forward& saved, const Mask& mask);

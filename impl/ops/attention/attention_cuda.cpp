@@ -1,5 +1,5 @@
 // Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
-// of the shape (spec/ops/attention_choice.hpp). cuDNN's backward is called without ATen and writes
+// of the shape (spec/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
 // one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
 // sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
 // own.
@@ -18,7 +18,7 @@
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 namespace assay::impl::attention {
 

@@ -4,7 +4,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 
 namespace assay::impl::bias {
 

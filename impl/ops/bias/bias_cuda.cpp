@@ -3,7 +3,7 @@
 #include "impl/ops/bias/bias.hpp"
 #include "impl/ops/bias/bias_launch.hpp"
 #include "impl/ops/cuda_tensor.hpp"
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 
 namespace assay::impl::bias::cuda {
 

@@ -7,7 +7,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 
 namespace assay::impl::clip_grad_norm {
 

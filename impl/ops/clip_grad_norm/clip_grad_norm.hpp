@@ -4,7 +4,8 @@
 namespace assay::impl::clip_grad_norm {
 
 /// Sum of squares of a flat gradient, in fp64, in a fixed order that does not depend on the number of
-/// threads. gradient [n] -> fp64 scalar tensor on the gradient's device. [spec/ops/clip_grad_norm.md]
+/// threads. gradient [n] -> fp64 scalar tensor on the gradient's device.
+/// [spec/ops/clip_grad_norm/clip_grad_norm.md]
 at::Tensor sum_of_squares(const at::Tensor& gradient);
 
 /// min(1, max_norm / (norm + 1e-6)).

@@ -7,8 +7,8 @@
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/cross_entropy.hpp"
-#include "spec/ops/vocabulary.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
+#include "spec/ops/embedding/vocabulary.hpp"
 
 namespace assay::impl::cross_entropy {
 

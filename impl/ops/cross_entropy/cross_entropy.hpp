@@ -2,7 +2,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "impl/ops/normalizer.hpp"
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 namespace assay::impl::cross_entropy {
 
@@ -14,10 +14,10 @@ struct Forward {
   at::Tensor lse;     ///< [N], fp32 for bf16, else dtype of logits
 };
 
-/// Cross-entropy of targets under softmax(logits), and its z-loss. [spec/ops/cross_entropy.md] Shapes: logits
-/// [N, V], each row contiguous, rows V or more apart; targets [N] int64; target -100 is ignored. Sums in
-/// fp64, in a fixed order. Errors: SpecError cross_entropy_c1.. (target outside the vocabulary (CPU),
-/// normalizer not > 0 where it is known, terms.z not >= 0).
+/// Cross-entropy of targets under softmax(logits), and its z-loss. [spec/ops/cross_entropy/cross_entropy.md]
+/// Shapes: logits [N, V], each row contiguous, rows V or more apart; targets [N] int64; target -100 is
+/// ignored. Sums in fp64, in a fixed order. Errors: SpecError cross_entropy_c1.. (target outside the
+/// vocabulary (CPU), normalizer not > 0 where it is known, terms.z not >= 0).
 Forward forward(const at::Tensor& logits, const at::Tensor& targets, const Normalizer& normalizer,
                 const Terms& terms);
 

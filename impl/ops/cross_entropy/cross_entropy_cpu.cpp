@@ -2,8 +2,8 @@
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/cross_entropy/cross_entropy.hpp"
-#include "spec/ops/cross_entropy.hpp"
-#include "spec/ops/vocabulary.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
+#include "spec/ops/embedding/vocabulary.hpp"
 
 namespace assay::impl::cross_entropy::cpu {
 

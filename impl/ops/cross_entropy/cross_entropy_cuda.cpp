@@ -3,7 +3,7 @@
 #include "impl/ops/cross_entropy/cross_entropy.hpp"
 #include "impl/ops/cross_entropy/cross_entropy_launch.hpp"
 #include "impl/ops/cuda_tensor.hpp"
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 namespace assay::impl::cross_entropy::cuda {
 

@@ -1,6 +1,6 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 namespace assay::impl::cross_entropy::cuda {
 

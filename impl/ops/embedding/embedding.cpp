@@ -4,7 +4,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/embedding.hpp"
+#include "spec/ops/embedding/embedding.hpp"
 
 namespace assay::impl::embedding {
 

@@ -3,10 +3,10 @@
 
 namespace assay::impl::embedding {
 
-/// Rows of a table.                                                                  [spec/ops/embedding.md]
-/// Shapes: table [V, D], ids [N] int64 -> [N, D]. The table may be a slice of the vocabulary: the row of an
-/// id that is spec::foreign is zeros (own_ids.hpp). Errors: SpecError embedding_c1 (an id neither in [0, V)
-/// nor foreign, CPU only: on a GPU the loader has checked the ids).
+/// Rows of a table. [spec/ops/embedding/embedding.md] Shapes: table [V, D], ids [N] int64 -> [N, D]. The
+/// table may be a slice of the vocabulary: the row of an id that is spec::foreign is zeros (own_ids.hpp).
+/// Errors: SpecError embedding_c1 (an id neither in [0, V) nor foreign, CPU only: on a GPU the loader has
+/// checked the ids).
 at::Tensor forward(const at::Tensor& table, const at::Tensor& ids);
 
 /// dtable[ids[n]] += dy[n] in order of n, so that repeats always sum alike. dy [N, D], dtable [V, D] (its

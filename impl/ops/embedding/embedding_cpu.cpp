@@ -2,7 +2,7 @@
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/embedding/embedding.hpp"
-#include "spec/ops/vocabulary.hpp"
+#include "spec/ops/embedding/vocabulary.hpp"
 
 namespace assay::impl::embedding::cpu {
 

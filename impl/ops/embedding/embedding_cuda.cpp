@@ -3,7 +3,7 @@
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/embedding/embedding.hpp"
 #include "impl/ops/embedding/embedding_launch.hpp"
-#include "spec/ops/vocabulary.hpp"
+#include "spec/ops/embedding/vocabulary.hpp"
 
 namespace assay::impl::embedding::cuda {
 

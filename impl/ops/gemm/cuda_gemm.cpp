@@ -21,7 +21,7 @@
 #include "impl/ops/determinism.hpp"
 #include "impl/ops/gemm/cuda_gemm_search.hpp"
 #include "impl/ops/gemm/gemm_pins.hpp"
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 
 namespace assay::impl::cuda {
 
@@ -32,8 +32,8 @@ constexpr int most_candidates = 8;
 /// Results that are not zero of a call that compares candidates, and calls after which none has shown
 /// anything.
 constexpr std::int64_t least_compared = 1 << 18;
-/// Of FP8: sums of partial sums of about 14 bits (spec/ops/fp8_gemm.md) are mostly exact, and differ in
-/// fewer.
+/// Of FP8: sums of partial sums of about 14 bits (spec/ops/fp8_gemm/fp8_gemm.md) are mostly exact, and differ
+/// in fewer.
 constexpr std::int64_t least_compared_of_fp8 = 1 << 22;
 constexpr int most_compared = 200;
 /// Bytes that a bias must begin at a multiple of: cuBLASLt asks nothing about it when it chooses an

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::impl::cuda {
 

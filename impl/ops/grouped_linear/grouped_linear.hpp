@@ -7,13 +7,12 @@
 namespace assay::impl::grouped_linear {
 
 /// A linear of X weights, each for a range of rows: rows [ends[e-1], ends[e]) of x belong to weight e. Any
-/// number of rows may belong to a weight, none as well.                      [spec/ops/grouped_linear.md]
-/// Shapes: x [R, in], weight [X out, in], ends [X] int32 ascending to R -> y [R, out]. Meaning of R, X, in,
-/// out as here in every function.
-/// The CPU does not wait for `ends` in bf16 with in and out multiples of 8 on GPUs of compute capability 9.0
-/// (our kernels, or ATen's in a build without CUTLASS) and 10.0 (ATen's). Elsewhere it reads `ends` and calls
-/// one GEMM an expert: so does ATen's grouped GEMM on other GPUs.
-/// Rows behind the last end belong to none and are not computed.
+/// number of rows may belong to a weight, none as well. [spec/ops/grouped_linear/grouped_linear.md] Shapes: x
+/// [R, in], weight [X out, in], ends [X] int32 ascending to R -> y [R, out]. Meaning of R, X, in, out as here
+/// in every function. The CPU does not wait for `ends` in bf16 with in and out multiples of 8 on GPUs of
+/// compute capability 9.0 (our kernels, or ATen's in a build without CUTLASS) and 10.0 (ATen's). Elsewhere it
+/// reads `ends` and calls one GEMM an expert: so does ATen's grouped GEMM on other GPUs. Rows behind the last
+/// end belong to none and are not computed.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& ends);
 
 /// dy [R, out] -> dx [R, in].

@@ -9,7 +9,7 @@
 #include "impl/ops/init/init_launch.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/init.hpp"
+#include "spec/ops/init/init.hpp"
 
 namespace assay::impl::init {
 

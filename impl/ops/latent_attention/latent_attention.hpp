@@ -2,15 +2,16 @@
 #include <ATen/core/Tensor.h>
 
 #include "impl/ops/rope/rope.hpp"
-#include "spec/ops/latent_attention.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 namespace assay::impl::latent_attention {
 
 using spec::latent_attention::Shape;
 using spec::rope::Pairs;
 
-/// The projection down of keys and values [N, Ckv + R] in its two parts. [spec/ops/latent_attention.md]
+/// The projection down of keys and values [N, Ckv + R] in its two parts.
+/// [spec/ops/latent_attention/latent_attention.md]
 struct Split {
   at::Tensor key_value, shared_key;  ///< [N, Ckv] and [N, R], each contiguous
 };

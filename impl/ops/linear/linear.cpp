@@ -9,8 +9,8 @@
 #include "impl/ops/gemm/cuda_gemm.hpp"
 #include "impl/ops/gemm/fp8_gemm.hpp"
 #include "impl/ops/math_type.hpp"
-#include "spec/ops/bias.hpp"
-#include "spec/ops/linear.hpp"
+#include "spec/ops/bias/bias.hpp"
+#include "spec/ops/linear/linear.hpp"
 
 namespace assay::impl::linear {
 

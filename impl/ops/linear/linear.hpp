@@ -5,10 +5,9 @@
 
 namespace assay::impl::linear {
 
-/// y = x W^T, + bias where there is one, added in the GEMM's write-back.            [spec/ops/linear.md]
-/// Shapes: x [N, in], weight [out, in], bias [out] or undefined -> y [N, out]; one dtype.
-/// Errors: SpecError linear_c1 (inner extents differ), bias_c1 (bias of another size). Same meaning of N, in,
-/// out in every function here.
+/// y = x W^T, + bias where there is one, added in the GEMM's write-back. [spec/ops/linear/linear.md] Shapes:
+/// x [N, in], weight [out, in], bias [out] or undefined -> y [N, out]; one dtype. Errors: SpecError linear_c1
+/// (inner extents differ), bias_c1 (bias of another size). Same meaning of N, in, out in every function here.
 at::Tensor forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
 
 /// x W^T without the last rounding: in the type of sums, fp32 for bf16, else that of x.

@@ -16,7 +16,7 @@ struct Order {
   at::Tensor ends;  ///< [X] int32: the row behind the last of each expert
 };
 
-/// experts [N, A] int32, of `count`; a slot of -1 has no row.                        [spec/ops/permute.md]
+/// experts [N, A] int32, of `count`; a slot of -1 has no row. [spec/ops/permute/permute.md]
 Order order(const at::Tensor& experts, std::int64_t count);
 
 /// The same with `most` rows of each expert from each group of tokens: the first ones. `choices` [G, X]

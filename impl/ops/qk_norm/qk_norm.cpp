@@ -6,7 +6,7 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/tensor_check.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/qk_norm/qk_norm.hpp"
 
 namespace assay::impl::qk_norm {
 

@@ -11,10 +11,10 @@ struct Forward {
 };
 
 /// rms_norm of queries (gain q_gain) and keys (gain k_gain), then rope::rotate of both; on a GPU in one pass
-/// over memory, without a rounding between the two.                                  [spec/ops/qk_norm.md]
-/// Shapes: qkv [B, T, H + 2K, E] contiguous, heads ordered q | k | v; q_gain, k_gain of rstd's dtype, [E] for
-/// a norm of every head, [H E] and [K E] for one across heads; `heads` = H, `kv_heads` = K; `table`,
-/// `positions` as rope::rotate. Errors: SpecError qk_norm_c1.., rope_c1..
+/// over memory, without a rounding between the two. [spec/ops/qk_norm/qk_norm.md] Shapes: qkv [B, T, H + 2K,
+/// E] contiguous, heads ordered q | k | v; q_gain, k_gain of rstd's dtype, [E] for a norm of every head, [H
+/// E] and [K E] for one across heads; `heads` = H, `kv_heads` = K; `table`, `positions` as rope::rotate.
+/// Errors: SpecError qk_norm_c1.., rope_c1..
 Forward forward_rope(const at::Tensor& qkv, const at::Tensor& q_gain, const at::Tensor& k_gain,
                      std::int64_t heads, std::int64_t kv_heads, double eps, const rope::Table& table,
                      const at::Tensor& positions);

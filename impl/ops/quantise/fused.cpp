@@ -5,8 +5,8 @@
 #include "impl/ops/rms_norm/rms_norm.hpp"
 #include "impl/ops/swiglu/swiglu.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/rms_norm.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::impl::quantise {
 

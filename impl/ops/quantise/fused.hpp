@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "impl/ops/quantise/quantise.hpp"
-#include "spec/ops/gate_activation.hpp"
+#include "spec/ops/swiglu/gate_activation.hpp"
 
 namespace assay::impl::quantise {
 

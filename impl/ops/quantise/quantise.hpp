@@ -1,8 +1,8 @@
 #pragma once
-// Matrices in FP8 on a device: codes and scales as GEMMs read them.              [spec/ops/quantise.md]
+// Matrices in FP8 on a device: codes and scales as GEMMs read them. [spec/ops/quantise/quantise.md]
 #include <ATen/core/Tensor.h>
 
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::impl::quantise {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
-#include "spec/ops/gate_activation.hpp"
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
+#include "spec/ops/swiglu/gate_activation.hpp"
 
 namespace assay::impl::quantise::cuda {
 

@@ -2,7 +2,7 @@
 // Where the scales of a matrix stand in memory: what GEMMs read, CPU loops and kernels write.
 #include <cstdint>
 
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 namespace assay::impl::quantise {
 

@@ -4,7 +4,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
 
 namespace assay::impl::rms_norm {
 

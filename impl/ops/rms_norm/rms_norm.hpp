@@ -10,9 +10,9 @@ struct Forward {
   at::Tensor rstd;  ///< [N], fp32 for bf16 x, else dtype of x
 };
 
-/// RMS normalisation over the last axis.                                             [spec/ops/rms_norm.md]
-/// Shapes: x [N, D] contiguous, gain [D]. Statistics and gain in fp32 for bf16 x, else in x's dtype.
-/// Errors: SpecError rms_norm_c1, rms_norm_c2, rms_norm_c3.
+/// RMS normalisation over the last axis. [spec/ops/rms_norm/rms_norm.md] Shapes: x [N, D] contiguous, gain
+/// [D]. Statistics and gain in fp32 for bf16 x, else in x's dtype. Errors: SpecError rms_norm_c1,
+/// rms_norm_c2, rms_norm_c3.
 Forward forward(const at::Tensor& x, const at::Tensor& gain, double eps);
 
 /// forward of x + residual, which x becomes. residual: as x.

@@ -6,7 +6,7 @@
 
 namespace assay::impl::rope {
 
-/// cos and sin of every angle, computed in double and rounded once.                    [spec/ops/rope.md]
+/// cos and sin of every angle, computed in double and rounded once. [spec/ops/rope/rope.md]
 struct Table {
   at::Tensor cosine, sine;  ///< [positions, E/2], fp32 for bf16 compute, else the compute dtype
 };

@@ -2,7 +2,7 @@
 // expert that is chosen is marked in its lane's word, and of equal scores the lower expert wins.
 #include "impl/ops/cuda_vector.cuh"
 #include "impl/ops/router/router_launch.hpp"
-#include "spec/ops/router.hpp"
+#include "spec/ops/router/router.hpp"
 
 namespace assay::impl::router::cuda {
 

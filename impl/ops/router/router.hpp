@@ -19,7 +19,8 @@ struct Choice {
 
 /// What a run asks of routers beside their model: auxiliary losses whose gradients reach them, by their
 /// coefficients, 0 for none, and the number of tokens of the whole optimizer step, over all micro-batches and
-/// ranks; and a capacity.                        [spec/ops/load_balancing.md, spec/ops/permute.md]
+/// ranks; and a capacity.                        [spec/ops/load_balancing/load_balancing.md,
+/// spec/ops/permute/permute.md]
 struct Auxiliary {
   double balance = 0, z = 0;
   Normalizer tokens = 1;
@@ -36,9 +37,9 @@ inline bool keeps_logits(const spec::Experts& how, double z) {
 
 /// logits [N, X] fp32 or fp64, which become the scores. `groups` of tokens, whose choices are counted apart.
 /// `bias` [X] of the type of the logits, which steers the choice of a model with a router bias; undefined
-/// without one.                                                                      [spec/ops/router.md]
-/// Errors: c10::Error for logits or a bias of another shape or type, a bias that the model lacks or has, and
-/// groups that do not divide N. What spec::router::check refuses was refused before a model was made.
+/// without one. [spec/ops/router/router.md] Errors: c10::Error for logits or a bias of another shape or type,
+/// a bias that the model lacks or has, and groups that do not divide N. What spec::router::check refuses was
+/// refused before a model was made.
 Choice forward(at::Tensor logits, const spec::Experts& how, std::int64_t groups = 1, bool keep_logits = false,
                const at::Tensor& bias = {});
 

@@ -7,8 +7,8 @@
 
 #include "impl/ops/cpu_math.hpp"
 #include "impl/ops/router/router.hpp"
-#include "spec/ops/load_balancing.hpp"
-#include "spec/ops/router.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
+#include "spec/ops/router/router.hpp"
 
 namespace assay::impl::router::cpu {
 

@@ -3,7 +3,7 @@
 #include "impl/ops/cuda_tensor.hpp"
 #include "impl/ops/router/router.hpp"
 #include "impl/ops/router/router_launch.hpp"
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 
 namespace assay::impl::router::cuda {
 

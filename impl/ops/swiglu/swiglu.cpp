@@ -4,7 +4,7 @@
 
 #include "impl/metrics/op_times.hpp"
 #include "impl/ops/tensor_check.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 namespace assay::impl::swiglu {
 

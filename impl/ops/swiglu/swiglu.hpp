@@ -2,14 +2,14 @@
 #include <ATen/core/Tensor.h>
 
 #include "impl/ops/forward_value.hpp"
-#include "spec/ops/gate_activation.hpp"
+#include "spec/ops/swiglu/gate_activation.hpp"
 
 namespace assay::impl::swiglu {
 
 using spec::swiglu::Activation;
 
-/// silu(gate) * up, or gelu(gate) * up.                                              [spec/ops/swiglu.md]
-/// Shapes: gate_up [N, 2F] contiguous, gate in columns [0, F), up in [F, 2F) -> [N, F].
+/// silu(gate) * up, or gelu(gate) * up. [spec/ops/swiglu/swiglu.md] Shapes: gate_up [N, 2F] contiguous, gate
+/// in columns [0, F), up in [F, 2F) -> [N, F].
 at::Tensor forward(const at::Tensor& gate_up, Activation activation);
 
 /// Gradient of gate and up, written over gate_up (its values are not needed again) and returned. dy [N, F]
@@ -17,7 +17,7 @@ at::Tensor forward(const at::Tensor& gate_up, Activation activation);
 at::Tensor backward(at::Tensor dy, at::Tensor gate_up, Activation activation,
                     ForwardValue value = ForwardValue::again);
 
-/// A weight for each row, as a router gives them (spec/ops/router.md): row r's is values[slots[r]].
+/// A weight for each row, as a router gives them (spec/ops/router/router.md): row r's is values[slots[r]].
 struct RowWeights {
   at::Tensor values;  ///< any shape of at least N entries, fp32 or fp64 (math_type)
   at::Tensor slots;   ///< [N] int32, places of `values`, none of them twice

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "impl/ops/cuda_vector.cuh"
-#include "spec/ops/gate_activation.hpp"
+#include "spec/ops/swiglu/gate_activation.hpp"
 
 namespace assay::impl::swiglu::cuda {
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "impl/ops/cuda_launch.hpp"
 #include "impl/ops/forward_value.hpp"
-#include "spec/ops/gate_activation.hpp"
+#include "spec/ops/swiglu/gate_activation.hpp"
 
 namespace assay::impl::swiglu::cuda {
 

@@ -4,7 +4,7 @@
 #include "impl/params/layouts/layout_groups.hpp"
 #include "impl/params/layouts/parameter_layout.hpp"
 #include "impl/params/parameter_buffers.hpp"
-#include "spec/ops/linear_precision.hpp"
+#include "spec/ops/linear/linear_precision.hpp"
 
 namespace assay::impl {
 

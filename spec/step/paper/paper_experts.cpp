@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "spec/ops/linear.hpp"
-#include "spec/ops/load_balancing.hpp"
-#include "spec/ops/router.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/linear/linear.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
+#include "spec/ops/router/router.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 #include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {

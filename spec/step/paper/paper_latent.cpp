@@ -1,7 +1,7 @@
 // The paper ops of latent attention: spec/step/latent_attention.hpp over shapes.
 #include <utility>
 
-#include "spec/ops/latent_attention.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
 #include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {

@@ -6,12 +6,12 @@
 
 #include "spec/error.hpp"
 #include "spec/memory/quantised.hpp"
-#include "spec/ops/bias.hpp"
-#include "spec/ops/cross_entropy.hpp"
-#include "spec/ops/embedding.hpp"
-#include "spec/ops/linear.hpp"
-#include "spec/ops/rms_norm.hpp"
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/bias/bias.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
+#include "spec/ops/embedding/embedding.hpp"
+#include "spec/ops/linear/linear.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 #include "spec/step/paper/rules.hpp"
 
 namespace assay::spec::paper {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "spec/memory/document_slots.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 namespace assay::impl::data::document_offsets_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/attention/attention.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/tensors.hpp"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/rope_parity.hpp"
 #include "tests/support/tensors.hpp"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 #include "spec/random/stochastic_rounding.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

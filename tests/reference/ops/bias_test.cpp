@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/golden.hpp"
@@ -17,7 +17,7 @@ using tests::Allowed;
 using tests::values;
 
 TEST(BiasReference, GivesTheSpecExample) {
-  // spec/ops/bias.md; small integers, so every sum is exact.
+  // spec/ops/bias/bias.md; small integers, so every sum is exact.
   const Tensor<double> x({2, 3}, {1, 2, 3, 4, 5, 6}), bias({3}, {10, 20, 30}),
       dy({2, 3}, {1, 0, -1, 2, 3, 4});
   ASSAY_EXPECT_CLOSE(values(bias::forward(x, bias)), (tests::Values{{2, 3}, {11, 22, 33, 14, 25, 36}}),

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

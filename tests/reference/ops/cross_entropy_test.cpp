@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "spec/ops/embedding.hpp"
+#include "spec/ops/embedding/embedding.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/golden.hpp"

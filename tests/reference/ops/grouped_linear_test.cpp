@@ -6,7 +6,7 @@
 
 #include "reference/ops/linear.hpp"
 #include "reference/ops/quantise.hpp"
-#include "spec/ops/grouped_linear.hpp"
+#include "spec/ops/grouped_linear/grouped_linear.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/golden.hpp"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "spec/ops/init.hpp"
+#include "spec/ops/init/init.hpp"
 
 namespace assay::reference::init_test {
 namespace {

@@ -5,14 +5,14 @@
 #include <cmath>
 
 #include "reference/ops/linear.hpp"
-#include "spec/ops/fp8_gemm.hpp"
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/fp8_gemm/fp8_gemm.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/gradient_check.hpp"
 
-// Linears in FP8: each of the three GEMMs reads what the table of spec/ops/linear.md says.
+// Linears in FP8: each of the three GEMMs reads what the table of spec/ops/linear/linear.md says.
 
 namespace assay::reference::linear_fp8_test {
 namespace {

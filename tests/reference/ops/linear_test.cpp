@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "spec/ops/linear.hpp"
+#include "spec/ops/linear/linear.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -18,7 +18,7 @@ using tests::Allowed;
 using tests::values;
 
 TEST(LinearReference, GivesTheSpecExample) {
-  // spec/ops/linear.md; small integers, so every sum is exact.
+  // spec/ops/linear/linear.md; small integers, so every sum is exact.
   const Tensor<double> x({1, 2}, {1, 2}), weight({3, 2}, {3, 4, 5, 6, -1, 1});
   ASSAY_EXPECT_CLOSE(values(linear::forward(x, weight)), (tests::Values{{1, 3}, {11, 17, 1}}),
                      Allowed::exact());

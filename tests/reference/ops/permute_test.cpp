@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "reference/counted.hpp"
-#include "spec/ops/permute.hpp"
+#include "spec/ops/permute/permute.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
 #include "tests/support/golden.hpp"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/qk_norm/qk_norm.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

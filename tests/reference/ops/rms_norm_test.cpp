@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -19,7 +19,7 @@ using tests::values;
 constexpr double eps = 1e-5;
 
 TEST(RmsNormReference, ForwardGivesTheSpecExample) {
-  // spec/ops/rms_norm.md: x = (3, 4), g = (1, 2), eps = 0.5: mean square 12.5, rstd = 1/sqrt(13).
+  // spec/ops/rms_norm/rms_norm.md: x = (3, 4), g = (1, 2), eps = 0.5: mean square 12.5, rstd = 1/sqrt(13).
   const auto out =
       rms_norm::forward<double>(Tensor<double>({1, 2}, {3, 4}), Tensor<double>({2}, {1, 2}), 0.5);
   ASSAY_EXPECT_CLOSE(values(out.y), (tests::Values{{1, 2}, {3 / std::sqrt(13.0), 8 / std::sqrt(13.0)}}),

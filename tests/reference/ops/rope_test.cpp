@@ -8,7 +8,7 @@
 #include <complex>
 #include <numbers>
 
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -36,8 +36,8 @@ Ids draw_positions(Index count, std::int64_t below) {
 }
 
 TEST(RopeReference, GivesTheSpecExample) {
-  // spec/ops/rope.md: two tokens of pi/4 make a right angle; cos(pi/2) is u, not 0, so entries are off by 4u
-  // at most.
+  // spec/ops/rope/rope.md: two tokens of pi/4 make a right angle; cos(pi/2) is u, not 0, so entries are off
+  // by 4u at most.
   const std::vector<double> quarter(2, std::numbers::pi / 4);
   ASSAY_EXPECT_CLOSE(values(rope::forward(Tensor<double>({1, 1, 1, 4}, {1, 2, 3, 4}), {2}, quarter)),
                      (tests::Values{{1, 1, 1, 4}, {-3, -4, 1, 2}}), Allowed::relative(gamma(2, u)));

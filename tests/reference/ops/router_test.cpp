@@ -8,7 +8,7 @@
 #include <cmath>
 #include <set>
 
-#include "spec/ops/router.hpp"
+#include "spec/ops/router/router.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

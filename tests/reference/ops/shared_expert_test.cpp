@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "reference/counted.hpp"
-#include "spec/ops/shared_expert.hpp"
+#include "spec/ops/shared_expert/shared_expert.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"

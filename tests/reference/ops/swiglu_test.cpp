@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 #include "spec/tolerance.hpp"
 #include "tests/support/compare.hpp"
 #include "tests/support/draw.hpp"
@@ -26,7 +26,7 @@ Activation draw_activation() { return *rc::gen::element(silu, gelu_tanh); }
 const double u = unit_roundoff(Dtype::f64);
 
 TEST(SwigluReference, GivesTheSpecExample) {
-  // spec/ops/swiglu.md: gate = ln 3 makes sigma = 3/4.
+  // spec/ops/swiglu/swiglu.md: gate = ln 3 makes sigma = 3/4.
   const double ln3 = std::log(3.0);
   const Tensor<double> gate({1, 1}, {ln3}), up({1, 1}, {4}), dy({1, 1}, {2});
   ASSAY_EXPECT_CLOSE(values(swiglu::forward(gate, up, silu)), (tests::Values{{1, 1}, {3 * ln3}}),

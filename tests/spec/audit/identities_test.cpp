@@ -15,7 +15,7 @@
 
 #include "spec/audit/identities.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 #include "spec/record/chain.hpp"
 #include "spec/record/goodput.hpp"
 #include "spec/record/run.hpp"

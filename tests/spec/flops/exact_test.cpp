@@ -6,8 +6,8 @@
 
 #include "spec/error.hpp"
 #include "spec/model/inventory.hpp"
-#include "spec/ops/attention.hpp"
-#include "spec/ops/linear.hpp"
+#include "spec/ops/attention/attention.hpp"
+#include "spec/ops/linear/linear.hpp"
 #include "tests/support/draw_model.hpp"
 
 namespace assay::spec::exact_test {

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/adamw.hpp"
+#include "spec/ops/adamw/adamw.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // labels: unit property
 // One backend for both passes: what the libraries say is drawn, and what is chosen must follow from it.
-#include "spec/ops/attention_choice.hpp"
+#include "spec/ops/attention/attention_choice.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

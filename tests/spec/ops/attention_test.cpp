@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

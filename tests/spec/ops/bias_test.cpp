@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/bias.hpp"
+#include "spec/ops/bias/bias.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/clip_grad_norm.hpp"
+#include "spec/ops/clip_grad_norm/clip_grad_norm.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/cross_entropy.hpp"
+#include "spec/ops/cross_entropy/cross_entropy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/embedding.hpp"
+#include "spec/ops/embedding/embedding.hpp"
 
 #include <gtest/gtest.h>
 

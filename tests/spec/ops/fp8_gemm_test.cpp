@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/ops/fp8_gemm.hpp"
+#include "spec/ops/fp8_gemm/fp8_gemm.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/grouped_linear.hpp"
+#include "spec/ops/grouped_linear/grouped_linear.hpp"
 
 #include <gtest/gtest.h>
 

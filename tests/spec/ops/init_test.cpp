@@ -1,5 +1,5 @@
 // labels: unit property golden
-#include "spec/ops/init.hpp"
+#include "spec/ops/init/init.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/latent_attention.hpp"
+#include "spec/ops/latent_attention/latent_attention.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/linear.hpp"
+#include "spec/ops/linear/linear.hpp"
 
 #include <gtest/gtest.h>
 

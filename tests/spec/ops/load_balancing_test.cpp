@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/load_balancing.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/permute.hpp"
+#include "spec/ops/permute/permute.hpp"
 
 #include <gtest/gtest.h>
 

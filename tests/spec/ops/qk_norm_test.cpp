@@ -1,12 +1,12 @@
 // labels: unit
-#include "spec/ops/qk_norm.hpp"
+#include "spec/ops/qk_norm/qk_norm.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "spec/error.hpp"
-#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
 
 namespace assay::spec::qk_norm_test {
 namespace {

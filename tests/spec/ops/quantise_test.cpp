@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/ops/quantise.hpp"
+#include "spec/ops/quantise/quantise.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

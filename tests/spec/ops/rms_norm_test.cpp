@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/rms_norm.hpp"
+#include "spec/ops/rms_norm/rms_norm.hpp"
 
 #include <gtest/gtest.h>
 

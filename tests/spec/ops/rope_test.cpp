@@ -1,5 +1,5 @@
 // labels: unit property
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/router.hpp"
+#include "spec/ops/router/router.hpp"
 
 #include <gtest/gtest.h>
 

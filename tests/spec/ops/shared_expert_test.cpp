@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/shared_expert.hpp"
+#include "spec/ops/shared_expert/shared_expert.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // labels: unit
-#include "spec/ops/swiglu.hpp"
+#include "spec/ops/swiglu/swiglu.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <rapidcheck/gtest.h>
 
 #include "spec/flops/by_precision.hpp"
-#include "spec/ops/load_balancing.hpp"
-#include "spec/ops/router.hpp"
+#include "spec/ops/load_balancing/load_balancing.hpp"
+#include "spec/ops/router/router.hpp"
 #include "spec/plan/plan.hpp"
 #include "tests/support/draw_model.hpp"
 #include "tests/support/label_of.hpp"

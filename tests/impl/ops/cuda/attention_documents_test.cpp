@@ -11,7 +11,7 @@
 #include "impl/ops/determinism.hpp"
 #include "impl/step/step_graph.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 

@@ -10,7 +10,7 @@
 #include "impl/ops/attention/attention_cudnn.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 

@@ -8,7 +8,7 @@
 #include "impl/ops/attention/attention.hpp"
 #include "impl/ops/determinism.hpp"
 #include "spec/error.hpp"
-#include "spec/ops/attention.hpp"
+#include "spec/ops/attention/attention.hpp"
 #include "tests/impl/ops/parity/attention_parity.hpp"
 #include "tests/support/gpu.hpp"
 

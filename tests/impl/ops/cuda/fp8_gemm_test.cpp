@@ -1,6 +1,6 @@
 // labels: gpu parity
 // cuBLASLt's FP8 GEMMs against exact sums of the same FP8 values. Errors are printed as shares of the bound
-// of the tensor core's accumulator (spec/ops/fp8_gemm.md).
+// of the tensor core's accumulator (spec/ops/fp8_gemm/fp8_gemm.md).
 #include "impl/ops/gemm/fp8_gemm.hpp"
 
 #include <ATen/cuda/CUDAContext.h>

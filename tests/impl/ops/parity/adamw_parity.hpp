@@ -4,7 +4,7 @@
 
 #include "impl/ops/adamw/adamw.hpp"
 #include "reference/ops/adamw.hpp"
-#include "spec/ops/adamw_rounding.hpp"
+#include "spec/ops/adamw/adamw_rounding.hpp"
 #include "spec/random/stochastic_rounding.hpp"
 #include "tests/support/tensors.hpp"
 

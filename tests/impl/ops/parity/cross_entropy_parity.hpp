@@ -31,8 +31,8 @@ struct CrossEntropyDrawn {
   }
 };
 
-/// Absolute errors of lse (spec/ops/cross_entropy.md, exp counted as the device has it), and what follows
-/// from them.
+/// Absolute errors of lse (spec/ops/cross_entropy/cross_entropy.md, exp counted as the device has it), and
+/// what follows from them.
 struct CrossEntropyBounds {
   const CrossEntropyDrawn& d;
   const reference::Tensor<double> lse;

@@ -16,8 +16,8 @@
 #include "reference/ops/load_balancing.hpp"
 #include "reference/ops/permute.hpp"
 #include "reference/ops/router.hpp"
-#include "spec/ops/fp8_gemm.hpp"
-#include "spec/ops/permute.hpp"
+#include "spec/ops/fp8_gemm/fp8_gemm.hpp"
+#include "spec/ops/permute/permute.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::parity {
@@ -455,7 +455,7 @@ inline void grouped_linear_is_a_linear_an_expert(at::Device device) {
   if (!result) RC_FAIL(std::string(result.message()));
 }
 
-/// Values of a matrix in FP8 in fp64, and as tensor cores align them (spec/ops/fp8_gemm.hpp).
+/// Values of a matrix in FP8 in fp64, and as tensor cores align them (spec/ops/fp8_gemm/fp8_gemm.hpp).
 struct Fp8Values {
   at::Tensor values, magnitudes;
   Fp8Values(const quantise::Quantised& x, const spec::quantise::Quantisation& how)

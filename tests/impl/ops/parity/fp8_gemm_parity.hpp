@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "impl/ops/gemm/fp8_gemm.hpp"
-#include "spec/ops/fp8_gemm.hpp"
+#include "spec/ops/fp8_gemm/fp8_gemm.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::parity {

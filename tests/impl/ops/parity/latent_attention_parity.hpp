@@ -4,7 +4,7 @@
 
 #include "impl/ops/latent_attention/latent_attention.hpp"
 #include "reference/ops/rope.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/rope_parity.hpp"
 #include "tests/support/tensors.hpp"
 

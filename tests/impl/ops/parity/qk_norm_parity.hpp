@@ -6,7 +6,7 @@
 #include "impl/ops/qk_norm/qk_norm.hpp"
 #include "reference/ops/rms_norm.hpp"
 #include "reference/ops/rope.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/impl/ops/parity/rope_parity.hpp"
 #include "tests/support/rms_norm_bounds.hpp"
 #include "tests/support/tensors.hpp"

@@ -4,7 +4,7 @@
 
 #include "impl/ops/rope/rope.hpp"
 #include "reference/ops/rope.hpp"
-#include "spec/ops/rope.hpp"
+#include "spec/ops/rope/rope.hpp"
 #include "tests/support/tensors.hpp"
 
 namespace assay::impl::parity {

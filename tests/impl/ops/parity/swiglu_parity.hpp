@@ -12,8 +12,8 @@ using reference::Index;
 using tests::exact;
 using tests::values;
 
-/// spec/ops/swiglu.md, with the roundings of exp and of a reciprocal counted as the device has them. Where
-/// sigma leaves the range of the arithmetic it is 0 to within the least normal number.
+/// spec/ops/swiglu/swiglu.md, with the roundings of exp and of a reciprocal counted as the device has them.
+/// Where sigma leaves the range of the arithmetic it is 0 to within the least normal number.
 struct SwigluBounds {
   tests::Rounding rounding;
   swiglu::Activation activation;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "impl/ops/permute/visits.hpp"
-#include "spec/ops/permute.hpp"
+#include "spec/ops/permute/permute.hpp"
 
 namespace assay::impl::parity {
 
