@@ -16,14 +16,14 @@ enum class InLayers { all, dense, sparse };
 /// What its GEMMs may read in place of the compute type: FP8 by the recipe of a block's linears, or where
 /// routed experts have it too.
 enum class InFp8 { never, linears, experts };
-using Extent = std::int64_t (*)(const ModelSpec&);
+using ExtentOf = std::int64_t (*)(const ModelSpec&);
 using Extents = std::array<std::int64_t, 2>;  ///< [out, in]
 
 /// A parameter; of experts, of one. `begins` false: the next rows of the matrix before, behind which it
 /// stands in the flat buffer.
 struct MatrixRows {
   Role role;
-  Extent out, in;  ///< out is 0 where no layer of the model has it
+  ExtentOf out, in;  ///< out is 0 where no layer of the model has it
   InFp8 fp8;
   InLayers layers = InLayers::all;
   bool begins = true;
@@ -34,7 +34,7 @@ namespace matrix_rows {
 using M = const ModelSpec&;
 inline LatentAttention a(M m) { return m.latent.value_or(LatentAttention{}); }
 inline Experts e(M m) { return m.experts.value_or(Experts{}); }
-inline constexpr Extent D = [](M m) { return m.width; }, F = [](M m) { return m.ffn; },
+inline constexpr ExtentOf D = [](M m) { return m.width; }, F = [](M m) { return m.ffn; },
                         gate_F = [](M m) { return gated(m.mlp) ? m.ffn : 0; },
                         HE = [](M m) { return m.latent ? 0 : m.heads * m.head_dim; },
                         KE = [](M m) { return m.latent ? 0 : m.kv_heads * m.head_dim; },
