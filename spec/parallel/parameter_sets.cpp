@@ -39,12 +39,11 @@ ParameterSet picked(Inventory& all, const SetRanks& ranks, const Wanted& wanted)
   std::size_t number = 0;
   Inventory own = selection(std::move(all), [&](const Parameter& parameter) {
     const bool picks = wanted(parameter);
-    if (picks) set.placements.push_back({.number = number});
+    if (picks) set.placements.push_back({.number = number, .moved = parameter.offset});
     ++number;
     return picks;
   });
-  for (std::size_t i = 0; i < own.parameters.size(); ++i)
-    set.placements[i].moved = all.parameters[set.placements[i].number].offset - own.parameters[i].offset;
+  for (std::size_t i = 0; i < own.parameters.size(); ++i) set.placements[i].moved -= own.parameters[i].offset;
   set.partition = partition(std::move(own), ranks.layout.shard_ranks);
   return set;
 }
