@@ -39,7 +39,7 @@ struct Job {
   std::chrono::milliseconds patience;
 };
 
-Device listening_at(const std::string& address, bool lazily) {
+Device transport_at(const std::string& address, bool lazily) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   return interface && *interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface, lazily)
                                  : c10d::ProcessGroupGloo::createDeviceForHostname(address, lazily);
@@ -81,7 +81,7 @@ class GlooCommunicator final : public Communicator {
     guarded("meet", [&] {
       auto options = c10d::ProcessGroupGloo::Options::create(job_->patience);
       // Connections that are made later are told apart by the rank alone: no group shares them.
-      options->devices = {size_ > few ? listening_at(job_->met.address, /*lazily=*/true) : job_->device};
+      options->devices = {size_ > few ? transport_at(job_->met.address, /*lazily=*/true) : job_->device};
       options->threads = 1;  // sums of a group run one behind another
       group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>(name_, job_->met.store), rank_, size_, options);
@@ -352,7 +352,7 @@ std::unique_ptr<Communicator> make_gloo_communicator(const Launch& launch, std::
   if (job->met.address == loopback) setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   job->patience = in_run;
   job->met.store->setTimeout(in_run);
-  job->device = listening_at(job->met.address, /*lazily=*/false);
+  job->device = transport_at(job->met.address, /*lazily=*/false);
   const int rank = job->met.rank;
   return std::make_unique<GlooCommunicator>(std::move(job), launch.keys, rank, launch.size,
                                             /*whole_job=*/true);

@@ -34,7 +34,7 @@ std::vector<cross_entropy::Forward> forward_of_slices(const CrossEntropyDrawn& d
                                                       const std::vector<OwnColumns>& ranks,
                                                       const PartialOf& partial, const CombineOf& combine) {
   std::vector<cross_entropy::Partial> parts;
-  for (const OwnColumns& own : ranks) parts.push_back(partial(own.logits(), own.targets));
+  for (const OwnColumns& own : ranks) parts.push_back(partial(own.logits(), own.targets, {}));
   at::Tensor top = parts[0].top;
   for (const auto& part : parts) top = at::maximum(top, part.top);
   for (auto& part : parts) cross_entropy::rescale(part, top);
