@@ -19,7 +19,7 @@ class TracedCommunicator final : public ObservedCommunicator {
   Ticket begin(const Request& request) override {
     const OpScope scope(request.collective, CollectivePart::begin);
     const Ticket ticket = ObservedCommunicator::begin(request);
-    if (metrics::tracing::on &&
+    if (metrics::tracing::on && ticket != 0 &&
         request.collective != Collective::texts) {  // of one thread of the process alone
       begun_[ticket] = request.collective;
       last_ = ticket;

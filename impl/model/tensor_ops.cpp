@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "impl/metrics/op_times.hpp"
 #include "impl/ops/bias/bias.hpp"
 #include "impl/ops/embedding/embedding.hpp"
 #include "impl/ops/own_ids.hpp"
@@ -316,7 +317,10 @@ attention::Gradients TensorOps::attention_backward(const Site& site, Tensor dy, 
   return run(site, {}, [&] { return attention::backward(by_value_head(dy), heads, saved.forward, mask()); });
 }
 
-at::Tensor TensorOps::together(HeadGradients gradients) { return by_token(gradients.together()); }
+at::Tensor TensorOps::together(HeadGradients gradients) {
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
+  return by_token(gradients.together());
+}
 
 at::Tensor TensorOps::rope_backward(const Site& site, HeadGradients d) {
   const auto& positions = context_.batch.positions;

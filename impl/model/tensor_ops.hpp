@@ -166,11 +166,7 @@ class TensorOps {
   /// z-loss. Both are read by the head alone. `auxiliary`: losses of routers.
   explicit TensorOps(const Context& context, Normalizer normalizer = 1, double z = 0,
                      router::Auxiliary auxiliary = {})
-      : context_(context),
-        normalizer_(std::move(normalizer)),
-        z_(z),
-        auxiliary_(std::move(auxiliary)),
-        deferred_(tensor_ranks() > 1 || expert_ranks() > 1) {}
+      : context_(context), normalizer_(std::move(normalizer)), z_(z), auxiliary_(std::move(auxiliary)) {}
 
   const Loss& loss() const { return loss_; }  ///< of the layers and of the head's chunks so far
 
@@ -181,9 +177,11 @@ class TensorOps {
   void release(std::int64_t block) { context_.parameters->release(block); }
   void gradients_ready(std::int64_t block) {
     deferred_.add_ready([this, block] { context_.parameters->gradients_ready(block); });
+    if (!collectives_in(block)) run_deferred();
   }
   template <class Work>
   void defer(Work work) {
+    if (!collectives_in(block_)) return work();
     deferred_.add(std::move(work));
   }
   void run_deferred();
@@ -286,6 +284,9 @@ class TensorOps {
   void token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses);
 
  private:
+  bool collectives_in(std::int64_t block) const {
+    return spec::step::collectives_in(model(), block, tensor_ranks(), expert_ranks());
+  }
   bool drops() const { return auxiliary_.capacity > 0; }
   permute::Choices choices(const Routing& routing) const;
   void begin_routing(Routing& routing);

@@ -151,12 +151,15 @@ struct Upstream {
 };
 
 /// Begins to send dx, the gradient of the output of `block`. Where its experts are chosen again, they are not
-/// known yet, and experts_backward sends it.
+/// known yet, and experts_backward sends it. Where nothing is sent, what the block above deferred runs now:
+/// it would hold its operands through all of this block.
 template <OpSet Ops>
 Upstream<Ops> begin_upstream(Ops& ops, std::int64_t block, const typename Ops::Tensor& dx,
                              const BlockActivations<Ops>& saved) {
-  if (!ops.model().sparse(block - 1)) return {ops.begin_all_gather(site::down, dx), {}};
-  if (!saved.routing.defined()) return {};
+  const bool sparse = ops.model().sparse(block - 1), known = saved.routing.defined();
+  if (sparse ? !known || ops.expert_ranks() == 1 : ops.tensor_ranks() == 1) ops.run_deferred();
+  if (!sparse) return {ops.begin_all_gather(site::down, dx), {}};
+  if (!known) return {};
   return {{}, begin_tokens(ops, dx, saved.routing)};
 }
 

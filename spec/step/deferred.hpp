@@ -1,36 +1,27 @@
 #pragma once
 // When the gradients of weights are computed. Nothing of backward waits for them, so the template says only
-// what each is computed from, and hands that to the op set as a closure, which owns the operands. Where
-// several ranks compute a block together, it runs behind the next collective that begins and hides it; else
-// at once, in the template's order.
+// what each is computed from, and hands that to the op set as a closure, which owns the operands. It runs
+// behind the next collective that begins, and hides it; where none begins soon, at once.
 #include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "spec/model/model_spec.hpp"
 #include "spec/step/site.hpp"
 
 namespace assay::spec::step {
 
-/// The closures of one backward pass, in their order. An op set has one, adds to it in `defer` and
-/// `gradients_ready`, and runs it behind each collective that it begins and in `run_deferred`.
+/// The closures of one backward pass that wait for a collective, in their order.
 class Deferred {
  public:
-  /// `waits`: whether collectives will begin that the closures can hide.
-  explicit Deferred(bool waits) : waits_(waits) {}
-
-  template <class Work>
-  void add(Work work) {
-    if (!waits_) return work();
-    queue_.push_back(std::move(work));
-  }
-  /// `ready`: what is called when a block's gradients are complete, behind the block's closures. Of one
-  /// block alone it may wait: a layout that shards gradients has buffers for two blocks, and the next but
-  /// one takes this block's.
-  template <class Work>
-  void add_ready(Work ready) {
+  void add(std::function<void()> work) { queue_.push_back(std::move(work)); }
+  /// `ready`: what is called when a block's gradients are complete, behind the block's closures. It
+  /// waits for one block at a time: a layout that shards gradients has memory for those of two blocks, so
+  /// a block's have to be on their way before the block after the next writes there.
+  void add_ready(std::function<void()> ready) {
     if (ready_waits_) run();
-    ready_waits_ = waits_;
+    ready_waits_ = true;
     add([this, ready = std::move(ready)] {
       ready();
       ready_waits_ = false;
@@ -44,10 +35,16 @@ class Deferred {
   }
 
  private:
-  const bool waits_;
   bool ready_waits_ = false;
   std::vector<std::function<void()>> queue_;
 };
+
+/// Whether collectives begin while a block, from 1, is in backward: of its tensor ranks, or of its experts'.
+inline bool collectives_in(const ModelSpec& model, std::int64_t block, std::int64_t tensor_ranks,
+                           std::int64_t expert_ranks) {
+  const bool sparse = block >= 1 && block <= model.layers && model.sparse(block - 1);
+  return tensor_ranks > 1 || (expert_ranks > 1 && sparse);
+}
 
 /// Defers the gradient of the weight of `site`: of the upstream gradient dy, and of forward's x, which may
 /// still be on its way.

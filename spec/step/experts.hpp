@@ -80,6 +80,14 @@ ResidualStream<Ops> experts_down_forward(Ops& ops, const typename Ops::Tensor& x
   return {combined(ops, site::combine, base, std::move(rows), saved.routing, Pass::forward, shared), {}};
 }
 
+/// Defers what a collective of expert ranks can hide. With one of them none begins in this branch, and rows
+/// are freed at once.
+template <OpSet Ops, class Work>
+void defer_to_exchange(Ops& ops, Work work) {
+  if (ops.expert_ranks() == 1) return work();
+  ops.defer(std::move(work));
+}
+
 /// The gradient of the shared experts' input. Reads dx, the gradient of the block's output.
 template <OpSet Ops>
 SharedGradient<Ops> shared_experts_backward(Ops& ops, const typename Ops::Tensor& dx,
@@ -91,7 +99,10 @@ SharedGradient<Ops> shared_experts_backward(Ops& ops, const typename Ops::Tensor
   GateGradient<Ops> gate =
       ops.gate_backward(site::shared_gate, std::move(d_gated), std::exchange(saved.shared_gate_up, {}),
                         std::exchange(saved.shared_gated, {}), weights.shared_gate_up, weights.shared_down);
-  defer_weight_gradient(ops, site::shared_down, std::move(dy), std::move(gate.gated), gradients.shared_down);
+  defer_to_exchange(ops, [&ops, dy = std::exchange(dy, {}), gated = std::exchange(gate.gated, {}),
+                          into = gradients.shared_down] {
+    ops.linear_weight_gradient(site::shared_down, dy, gated, into);
+  });
   typename Ops::Tensor d_normed =
       ops.linear_input_gradient(site::shared_gate_up, gate.d_gate_up, weights.shared_gate_up);
   return {std::move(gate.d_gate_up), std::move(d_normed)};
@@ -141,11 +152,11 @@ typename Ops::Tensor experts_backward(Ops& ops, typename Ops::Tensor dx, Dispatc
   WeightedGateGradient<Ops> gate = ops.weighted_gate_backward(
       site::experts_gate, std::move(d_gated), std::exchange(saved.gate_up, {}),
       std::exchange(saved.gated, {}), routing, weights.experts_gate_up, weights.experts_down);
-  // The way back of a few weights hides little: the GEMM waits for that of rows.
   auto weights_return = ops.begin_return(site::return_weights, std::exchange(gate.d_weights, {}), routing);
-  ops.defer([&ops, dy = std::exchange(dy, {}), gated = std::exchange(gate.gated, {}),
-             into = gradients.experts_down,
-             routing] { ops.grouped_weight_gradient(site::experts_down, dy, gated, into, routing); });
+  defer_to_exchange(ops, [&ops, dy = std::exchange(dy, {}), gated = std::exchange(gate.gated, {}),
+                          into = gradients.experts_down, routing] {
+    ops.grouped_weight_gradient(site::experts_down, dy, gated, into, routing);
+  });
   typename Ops::Tensor d_rows =
       ops.grouped_input_gradient(site::experts_gate_up, gate.d_gate_up, weights.experts_gate_up, routing);
   typename Ops::Tensor d_weights = ops.wait(std::move(weights_return));
@@ -169,8 +180,8 @@ typename Ops::Tensor experts_backward(Ops& ops, typename Ops::Tensor dx, Dispatc
                           gradients.shared_gate_up);
   if (!travels) arriving.value = std::move(norm.value);
   norm.value = {};
-  ops.defer([&ops, d_gate_up = std::exchange(gate.d_gate_up, {}), arriving = std::move(arriving),
-             into = gradients.experts_gate_up, routing]() mutable {
+  defer_to_exchange(ops, [&ops, d_gate_up = std::exchange(gate.d_gate_up, {}), arriving = std::move(arriving),
+                          into = gradients.experts_gate_up, routing]() mutable {
     typename Ops::Operand arrived = ops.wait(std::move(arriving));
     const typename Ops::Operand rows = ops.permute(site::permute, arrived, routing, Pass::backward);
     arrived = {};

@@ -91,7 +91,7 @@ at::Device rank_device(spec::Device wanted, Communicator& communicator, Seating 
   if (wanted == spec::Device::cuda && compiled_architectures().empty())
     throw AgreedError(ExitCode::usage, "compute.device=cuda, but " + gpu_fault({.kernels = false}));
   std::string mine = host_name();
-  if (wanted != spec::Device::cpu)
+  if (wanted != spec::Device::cpu && !compiled_architectures().empty())
     for (int device = 0; device < c10::cuda::device_count(); ++device) mine += " " + gpu_uuid(device);
   std::vector<Seat> seats;
   for (const std::string& text : communicator.all_gather(mine)) {

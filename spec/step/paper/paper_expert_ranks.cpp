@@ -85,7 +85,7 @@ PaperOps::Pending<Tensor> PaperOps::begin_return(const Site& site, Tensor of_arr
   const std::vector<std::int64_t> back = {sent_tokens(routing.visit_rows.rows()), of_arrived.columns()};
   Pending<Tensor> pending{make(statistic ? site.statistic : site.value, site.purpose, back, bytes),
                           std::move(of_arrived), number};
-  run_deferred();
+  if (!statistic) run_deferred();  // the few weights of choices hide nothing
   return pending;
 }
 

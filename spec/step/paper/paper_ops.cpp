@@ -62,8 +62,7 @@ PaperOps::PaperOps(const memory::Setting& setting, const Share& share, memory::L
       statistic_(setting.dtype == Dtype::bf16 ? f32_bytes : element_),
       all_heads_(setting.model.heads + 2 * setting.model.kv_heads),
       auxiliary_(setting.auxiliary),
-      drops_(setting.capacity > 0),
-      deferred_(setting.tensor_ranks > 1 || setting.expert_ranks > 1) {
+      drops_(setting.capacity > 0) {
   size_batch(setting.micro, setting.sequence_length);
   for (std::size_t number = 0; trace && number < share.sets.size(); ++number)
     layouts_.emplace_back(setting, share, number, *trace);
@@ -107,6 +106,7 @@ void PaperOps::gradients_ready(std::int64_t block) {
   deferred_.add_ready([this, block] {
     for (PaperLayout& layout : layouts_) layout.gradients_ready(block);
   });
+  if (!collectives_in(block)) run_deferred();
 }
 
 /// Layouts that hold gradients whole write them with a step's first GEMM. Those that gather blocks sum a

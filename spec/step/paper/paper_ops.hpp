@@ -211,6 +211,7 @@ class PaperOps {
   void gradients_ready(std::int64_t block);
   template <class Work>
   void defer(Work work) {
+    if (!collectives_in(block_)) return work();
     deferred_.add(std::move(work));
   }
   void run_deferred();
@@ -323,6 +324,9 @@ class PaperOps {
   void token_losses(const Site& site, const Tensor& logits, const Chunk& chunk, Tensor& losses);
 
  private:
+  bool collectives_in(std::int64_t block) const {
+    return step::collectives_in(s_.model, block, tensor_ranks(), expert_ranks());
+  }
   bool on_gpu() const { return s_.machine == memory::Machine::cuda; }
   Tensor make(const std::string& name, Purpose purpose, const std::vector<std::int64_t>& shape,
               std::int64_t bytes);

@@ -16,17 +16,8 @@ struct DeferredSpec : testing::Test {
   }
 };
 
-TEST_F(DeferredSpec, WithOneRankEverythingRunsAtOnceInItsOrder) {
-  Deferred deferred(/*waits=*/false);
-  for (const char* name : {"a", "b"}) deferred.add(work(name));
-  deferred.add_ready(work("1"));
-  deferred.add_ready(work("2"));
-  EXPECT_EQ(ran, "ab12");
-  EXPECT_TRUE(deferred.empty());
-}
-
 TEST_F(DeferredSpec, WhatWaitsRunsInItsOrderWithTheBlockReadyBehindIt) {
-  Deferred deferred(/*waits=*/true);
+  Deferred deferred;
   deferred.add(work("a"));
   deferred.add(work("b"));
   deferred.add_ready(work("1"));
@@ -40,7 +31,7 @@ TEST_F(DeferredSpec, WhatWaitsRunsInItsOrderWithTheBlockReadyBehindIt) {
 
 /// The second block's buffer for gradients is that of the block after the next.
 TEST_F(DeferredSpec, OneBlockAtMostWaitsToBeReady) {
-  Deferred deferred(/*waits=*/true);
+  Deferred deferred;
   deferred.add(work("a"));
   deferred.add_ready(work("1"));
   deferred.add(work("b"));
@@ -55,9 +46,7 @@ TEST_F(DeferredSpec, OneBlockAtMostWaitsToBeReady) {
 
 TEST_F(DeferredSpec, EachFreesItsOperandsWhenItHasRun) {
   const auto operand = std::make_shared<int>(1);
-  Deferred at_once(/*waits=*/false), later(/*waits=*/true);
-  at_once.add([held = operand] {});
-  EXPECT_EQ(operand.use_count(), 1);
+  Deferred later;
   later.add([held = operand] {});
   later.add([&] { EXPECT_EQ(operand.use_count(), 1) << "that of the work before is gone"; });
   EXPECT_EQ(operand.use_count(), 2);
@@ -66,7 +55,7 @@ TEST_F(DeferredSpec, EachFreesItsOperandsWhenItHasRun) {
 }
 
 TEST_F(DeferredSpec, WorkThatRunsTheRestRunsNothingTwice) {
-  Deferred deferred(/*waits=*/true);
+  Deferred deferred;
   deferred.add([&] {
     ran += "a";
     deferred.add(work("b"));
@@ -75,6 +64,18 @@ TEST_F(DeferredSpec, WorkThatRunsTheRestRunsNothingTwice) {
   deferred.add(work("c"));
   deferred.run();
   EXPECT_EQ(ran, "abc");
+}
+
+/// Of a dense block between sparse ones, expert ranks send nothing.
+TEST_F(DeferredSpec, CollectivesOfABlock) {
+  ModelSpec model;
+  model.layers = 3;
+  model.experts = Experts{.count = 4, .active = 2, .width = 3, .first_dense = 1};
+  for (const std::int64_t block : {0, 1, 2, 3, 4}) {
+    EXPECT_FALSE(collectives_in(model, block, 1, 1)) << block;
+    EXPECT_TRUE(collectives_in(model, block, 2, 1)) << block;
+    EXPECT_EQ(collectives_in(model, block, 1, 2), block == 2 || block == 3) << block;
+  }
 }
 
 }  // namespace
