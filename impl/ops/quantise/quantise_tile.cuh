@@ -128,8 +128,8 @@ __device__ __forceinline__ void write_scale(void* scales, std::int64_t at, unsig
     static_cast<float*>(scales)[at] = scale_of(field);
 }
 
-/// GPUs before 8.9 convert by some hundred instructions: inlined, as an instruction is, they would be most of the
-/// time that all kernels take to compile.
+/// GPUs before 8.9 convert by some hundred instructions: inlined, as an instruction is, they would be most of
+/// the time that all kernels take to compile.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
 #define ASSAY_INLINE_CONVERSION __noinline__
 #else
