@@ -32,7 +32,7 @@ TEST(AttentionImpl, QueriesBehindTheKeysSeeAllOfThem) {
                    v = tests::normal({2, S, K, W}, 3, at::kDouble),
                    dy = tests::normal({2, T, H, W}, 4, at::kDouble);
   const auto longest = [](const at::Tensor& x) { return x.norm(2, -1).max().item<double>(); };
-  const auto gamma = [](double n) { return spec::gamma(n, spec::unit_roundoff(spec::Dtype::f64)); };
+  const auto gamma = [](double n) { return assay::gamma(n, unit_roundoff(Dtype::f64)); };
   const double scale = 1 / std::sqrt(static_cast<double>(E)),
                d = gamma(E + 2) * scale * longest(q) * longest(k), r = 2 * d + gamma(2 * S + 4),
                upstream = 2 * longest(dy) * longest(v),  // |dp - delta|
