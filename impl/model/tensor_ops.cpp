@@ -317,10 +317,7 @@ attention::Gradients TensorOps::attention_backward(const Site& site, Tensor dy, 
   return run(site, {}, [&] { return attention::backward(by_value_head(dy), heads, saved.forward, mask()); });
 }
 
-at::Tensor TensorOps::together(HeadGradients gradients) {
-  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
-  return by_token(gradients.together());
-}
+at::Tensor TensorOps::together(HeadGradients gradients) { return by_token(gradients.together()); }
 
 at::Tensor TensorOps::rope_backward(const Site& site, HeadGradients d) {
   const auto& positions = context_.batch.positions;

@@ -105,7 +105,7 @@ void CapturedStep::capture(const TokenBatch& first, const Work& work) {
   parameters_.begin_step(linear::GradientSum::continues);
   for (const StepPart part : {StepPart::forward, StepPart::backward, StepPart::clip, StepPart::update}) {
     const metrics::FlopCounter counter;  // what is captured has not run
-    capture_->capture(part, [&] { work(part, batch_, activations_); });
+    capture_->capture(part, [this, work, part] { work(part, batch_, activations_); });
     flops_[static_cast<std::size_t>(part)] = counter.measured();
   }
   captured_ = true;

@@ -44,12 +44,8 @@ RC_GTEST_PROP(OpCallsImplProperty, EveryOpOfAStepIsCalledOnceAndGemmsRunTheFlops
   const Drawn drawn = draw();
   std::set<std::string> called, expected;
   for (const auto& op : spec::paper::step_ops(drawn.setting))
-    if (!(op.op == StepOp::rope && op.pass == StepPass::backward) &&  // with attention's
-        op.pass != StepPass::recompute)                               // forward's
-      expected.insert(op.op == StepOp::attention && op.pass == StepPass::backward &&
-                              !drawn.setting.model.qk_norm && !drawn.setting.model.latent
-                          ? "attention backward with rope's"
-                          : name_of(op.op, op.pass));
+    if (op.pass != StepPass::recompute)  // forward's
+      expected.insert(name_of(op.op, op.pass));
   for_each_op(drawn.setting, at::kCPU, [&](const OpCall& op) {
     RC_ASSERT(called.insert(op.name).second);
     if (op.prepare) op.prepare();
