@@ -80,7 +80,7 @@ class GlooCommunicator final : public Communicator {
       : job_(std::move(job)), name_(std::move(name)), rank_(rank), size_(size), whole_job_(whole_job) {
     guarded("meet", [&] {
       auto options = c10d::ProcessGroupGloo::Options::create(job_->patience);
-      // Connections that are made later are told apart by the rank alone: no group shares them.
+      // Connections that are made later are identified by the rank alone: no group shares them.
       options->devices = {size_ > few ? transport_at(job_->met.address, /*lazily=*/true) : job_->device};
       options->threads = 1;  // sums of a group run one behind another
       group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(

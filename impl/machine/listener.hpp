@@ -7,9 +7,8 @@
 
 namespace assay::impl {
 
-/// A socket that listens at `place`, and that a program which this process becomes does not have; its port 0
-/// is one that the system chooses. `again`: at a port that a socket which is closed has just had, too, so not
-/// for port 0. Below 0: -errno.
+/// A socket that listens at `place` and closes on exec; with port 0 the system chooses one. `again`: the port
+/// may be one that was closed a moment ago (SO_REUSEADDR), which port 0 must not be. Below 0: -errno.
 inline int listening_at(const sockaddr* place, socklen_t size, bool again) {
   const int descriptor = socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
   if (descriptor < 0) return -errno;

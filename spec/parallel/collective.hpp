@@ -20,8 +20,8 @@ enum class Collective {
   barrier
 };
 
-/// Whose bytes are those of a collective: of the tensor that a rank gives (in an all-to-all, with what it
-/// sends itself), of the tensor that it gets, of all its messages, or of its text.
+/// Which bytes a collective is counted with: the tensor that a rank gives (in an all-to-all with what it sends
+/// to itself), the tensor that it gets, all of its messages, or its text.
 enum class Counted { nothing, input, output, messages, text };
 
 struct CollectiveFacts {

@@ -22,7 +22,7 @@ struct Mask {
 
   Mask(Documents of = {}, std::int64_t most = 0, std::int64_t at = 0)  // NOLINT: implicit
       : documents(std::move(of)), window(most), first(at) {}
-  /// Pairs of tokens that see each other in documents that are told apart by offsets.
+  /// Pairs of tokens that see each other in documents that have offsets.
   std::int64_t visible_pairs() const;
 };
 

@@ -1,4 +1,4 @@
-// Attention on the GPU: cuDNN, then FlashAttention-2, then plain products, whichever first takes both passes
+// Attention on the GPU: cuDNN, then FlashAttention-2, then plain GEMMs, whichever first takes both passes
 // of the shape (spec/ops/attention/attention_choice.hpp). cuDNN's backward is called without ATen and writes
 // one gradient instead of three (docs/decisions/0015-cudnns-graph-by-hand.md). Documents are FlashAttention's
 // sequences of different lengths (docs/decisions/0014-documents-in-fused-attention.md), and a window is its
@@ -27,7 +27,7 @@ namespace {
 Case case_of(const Heads& x, const Mask& mask, Backend asked) {
   const Documents& documents = mask.documents;
   const std::int64_t T = x.T;
-  const bool told_apart = documents.defined() && x.S > 1, span = x.S != T || mask.first != 0;
+  const bool several = documents.defined() && x.S > 1, span = x.S != T || mask.first != 0;
   return {.dtype = impl::cuda::dtype_of(x.q),
           .B = x.B,
           .T = T,
@@ -35,8 +35,8 @@ Case case_of(const Heads& x, const Mask& mask, Backend asked) {
           .K = x.K,
           .E = x.E,
           .W = x.W == x.E ? 0 : x.W,
-          .documents = told_apart,
-          .offsets = told_apart && documents.offsets.defined(),
+          .documents = several,
+          .offsets = several && documents.offsets.defined(),
           .window = spec::attention::window_within(mask.window, mask.first + T),
           .S = span ? x.S : 0,
           .first = mask.first,
@@ -50,7 +50,7 @@ std::string reason_of(const c10::Error& error) {
   return text.substr(0, text.find('\n'));
 }
 
-/// The choice of every shape so far, and what is yet to be told of them.
+/// The choice of every shape so far, and the lines about them that no caller of `new_choices` has yet.
 class Choices {
  public:
   static Choices& all() {
