@@ -35,23 +35,23 @@ using M = const ModelSpec&;
 inline LatentAttention a(M m) { return m.latent.value_or(LatentAttention{}); }
 inline Experts e(M m) { return m.experts.value_or(Experts{}); }
 inline constexpr ExtentOf D = [](M m) { return m.width; }, F = [](M m) { return m.ffn; },
-                        gate_F = [](M m) { return gated(m.mlp) ? m.ffn : 0; },
-                        HE = [](M m) { return m.latent ? 0 : m.heads * m.head_dim; },
-                        KE = [](M m) { return m.latent ? 0 : m.kv_heads * m.head_dim; },
-                        HW = [](M m) { return m.heads * m.value_dim(); },
-                        Cq = [](M m) { return a(m).query_rank; },
-                        Cq_or_D = [](M m) { return Cq(m) > 0 ? Cq(m) : m.width; },
-                        latent_HE = [](M m) { return m.latent ? m.heads * m.head_dim : 0; },
-                        Ckv = [](M m) { return a(m).key_value_rank; },
-                        Ckv_R = [](M m) { return a(m).key_value_rank + a(m).rope_dim; },
-                        up =
-                            [](M m) {
-                              return m.latent ? m.heads * (m.head_dim - m.rope_dim() + m.value_dim()) : 0;
-                            },
-                        X = [](M m) { return e(m).count; }, G = [](M m) { return e(m).width; },
-                        gate_G = [](M m) { return gated(m.mlp) ? e(m).width : 0; },
-                        S = [](M m) { return e(m).shared_width; },
-                        gate_S = [](M m) { return gated(m.mlp) ? e(m).shared_width : 0; };
+                          gate_F = [](M m) { return gated(m.mlp) ? m.ffn : 0; },
+                          HE = [](M m) { return m.latent ? 0 : m.heads * m.head_dim; },
+                          KE = [](M m) { return m.latent ? 0 : m.kv_heads * m.head_dim; },
+                          HW = [](M m) { return m.heads * m.value_dim(); },
+                          Cq = [](M m) { return a(m).query_rank; },
+                          Cq_or_D = [](M m) { return Cq(m) > 0 ? Cq(m) : m.width; },
+                          latent_HE = [](M m) { return m.latent ? m.heads * m.head_dim : 0; },
+                          Ckv = [](M m) { return a(m).key_value_rank; },
+                          Ckv_R = [](M m) { return a(m).key_value_rank + a(m).rope_dim; },
+                          up =
+                              [](M m) {
+                                return m.latent ? m.heads * (m.head_dim - m.rope_dim() + m.value_dim()) : 0;
+                              },
+                          X = [](M m) { return e(m).count; }, G = [](M m) { return e(m).width; },
+                          gate_G = [](M m) { return gated(m.mlp) ? e(m).width : 0; },
+                          S = [](M m) { return e(m).shared_width; },
+                          gate_S = [](M m) { return gated(m.mlp) ? e(m).shared_width : 0; };
 
 inline constexpr MatrixRows list[] = {{Role::query, HE, D, InFp8::linears},
                                       {Role::key, KE, D, InFp8::linears, InLayers::all, false},

@@ -20,8 +20,8 @@ enum class Collective {
   barrier
 };
 
-/// Which bytes a collective is counted with: the tensor that a rank gives (in an all-to-all with what it sends
-/// to itself), the tensor that it gets, all of its messages, or its text.
+/// Which bytes a collective is counted with: the tensor that a rank gives (in an all-to-all with what it
+/// sends to itself), the tensor that it gets, all of its messages, or its text.
 enum class Counted { nothing, input, output, messages, text };
 
 struct CollectiveFacts {
