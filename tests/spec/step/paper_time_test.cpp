@@ -18,9 +18,9 @@ double cpu_milliseconds() {
   return 1e3 * static_cast<double>(now.tv_sec) + 1e-6 * static_cast<double>(now.tv_nsec);
 }
 
-/// The budget is 30 ms a rank on one core (8 to 26 were measured). The limit is four times that, of the
-/// thread's own time, which busy neighbours double: walks through all parameters for each block or op took up
-/// to 1,640 ms.
+/// The budget is 30 ms a rank on one core (docs/measurements/cpu.md). The limit is four times that, of the
+/// thread's own time: tests are not optimised, which doubles it, and busy neighbours may double it again.
+/// Walks through all parameters for each block or op took up to 1,640 ms.
 TEST(PaperTimeSpec, ARankOfALargeModelIsWalkedInMilliseconds) {
 #if defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
   GTEST_SKIP() << "the limit is one of optimised code";
