@@ -35,9 +35,9 @@ __device__ __forceinline__ float root_of(float x) {
 }
 __device__ __forceinline__ double root_of(double x) { return sqrt(x); }
 
-/// master, m and v of one element, in the order of operations of spec/ops/adamw/adamw.md. In units of 2^-24 the
-/// root and the reciprocal have an error of 2 each instead of 1. The tolerance has room for both: it counts
-/// the roundings of operations that are not fused.
+/// master, m and v of one element, in the order of operations of spec/ops/adamw/adamw.md. In units of 2^-24
+/// the root and the reciprocal have an error of 2 each instead of 1. The tolerance has room for both: it
+/// counts the roundings of operations that are not fused.
 template <class S>
 __device__ __forceinline__ void update_element(S& p, S& m, S& v, S g, const Scalars<S>& a) {
   g *= a.gradient_scale;
