@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "impl/metrics/op_times.hpp"
 #include "impl/ops/bias/bias.hpp"
 #include "impl/ops/embedding/embedding.hpp"
 #include "impl/ops/own_ids.hpp"

@@ -34,23 +34,23 @@ void check_strides(const Heads& x, const Mask& mask) {
   check_contiguous("attention", {x.joined, mask.documents.numbers, mask.documents.offsets});
 }
 
-/// Keys behind the last query are seen by none: what computes attention is not given them.
-struct Seen {
-  Heads heads;
-  Mask mask;
-  Seen(const Heads& x, const Mask& of) : heads(x), mask(of) {
-    const std::int64_t last = of.first + x.T;
-    if (last >= x.S) return;
-    heads.k = x.k.narrow(1, 0, last), heads.v = x.v.narrow(1, 0, last), heads.S = last;
-    heads.joined = at::Tensor();
-    if (of.documents.defined())
-      mask.documents = Documents(of.documents.numbers.narrow(1, 0, last).contiguous());
-  }
-};
+/// How many keys some query sees. What computes attention is not given those behind them.
+std::int64_t seen_keys(const Heads& x, const Mask& mask) { return std::min(mask.first + x.T, x.S); }
+
+Heads with_keys(Heads x, std::int64_t seen) {
+  x.k = x.k.narrow(1, 0, seen), x.v = x.v.narrow(1, 0, seen), x.S = seen;
+  x.joined = at::Tensor();
+  return x;
+}
+
+Mask with_keys(const Mask& mask, std::int64_t seen) {
+  const at::Tensor& numbers = mask.documents.numbers;
+  return {numbers.defined() ? Documents(numbers.narrow(1, 0, seen).contiguous()) : Documents(), mask.window,
+          mask.first};
+}
 
 /// `part` [B, last, ...] with zeros behind it up to S.
 at::Tensor with_unseen(const at::Tensor& part, std::int64_t S) {
-  if (part.size(1) == S) return part;
   at::Tensor whole = at::zeros({part.size(0), S, part.size(2), part.size(3)}, part.options());
   whole.narrow(1, 0, part.size(1)).copy_(part);
   return whole;
@@ -81,13 +81,14 @@ Heads::Heads(at::Tensor queries, at::Tensor keys, at::Tensor values, double scor
 }
 
 namespace {
-/// The three parts of a tensor like qkv.
+/// The three parts of a tensor like qkv, contiguous.
 struct Parts {
   at::Tensor q, k, v;
   Parts(const at::Tensor& joined, std::int64_t H, std::int64_t K, std::int64_t E, std::int64_t W) {
-    const at::Tensor tokens = joined.view({joined.size(0), joined.size(1), (H + K) * E + K * W});
-    const auto part = [&](std::int64_t first, std::int64_t heads, std::int64_t width) {
-      return tokens.narrow(2, first, heads * width).unflatten(2, {heads, width});
+    const std::int64_t B = joined.size(0), T = joined.size(1), token = (H + K) * E + K * W;
+    const auto part = [&](std::int64_t first, std::int64_t heads, std::int64_t width) {  // one call of ATen
+      return joined.as_strided({B, T, heads, width}, {T * token, token, width, 1},
+                               joined.storage_offset() + first);
     };
     q = part(0, H, E), k = part(H * E, K, E), v = part((H + K) * E, K, W);
   }
@@ -130,28 +131,29 @@ std::int64_t Mask::visible_pairs() const {
 }
 
 Forward forward(const Heads& x, const Mask& mask, Backend backend) {
-  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
   check(x, mask);
+  if (const std::int64_t seen = seen_keys(x, mask); seen < x.S)
+    return forward(with_keys(x, seen), with_keys(mask, seen), backend);
+  const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::forward);
   check_strides(x, mask);
-  const Seen seen(x, mask);
-  if (x.q.is_cuda()) return cuda::forward(seen.heads, seen.mask, backend);
-  return backend == Backend::math ? aten::forward(seen.heads, seen.mask)
-                                  : cpu::forward(seen.heads, seen.mask);
+  if (x.q.is_cuda()) return cuda::forward(x, mask, backend);
+  return backend == Backend::math ? aten::forward(x, mask) : cpu::forward(x, mask);
 }
 
 Gradients backward(const at::Tensor& dy, const Heads& x, const Forward& saved, const Mask& mask) {
+  check(x, mask);
+  if (const std::int64_t seen = seen_keys(x, mask); seen < x.S) {
+    Gradients of_seen = backward(dy, with_keys(x, seen), saved, with_keys(mask, seen));
+    return {of_seen.dq, with_unseen(of_seen.dk, x.S), with_unseen(of_seen.dv, x.S)};
+  }
   const metrics::OpScope timed(spec::time::StepOp::attention, spec::time::StepPass::backward);
   const metrics::FlopScope scope(spec::ExecutedPass::backward);
-  check(x, mask);
   spec::attention::check_extents("dy", dy.sizes().vec(), {x.B, x.T, x.H, x.W});
   check_strides(x, mask);
   check_contiguous("attention", {dy, saved.lse});
-  const Seen seen(x, mask);
-  Gradients out = x.q.is_cuda()                    ? cuda::backward(dy, seen.heads, saved, seen.mask)
-                  : saved.backend == Backend::math ? aten::backward(dy, seen.heads, saved, seen.mask)
-                                                   : cpu::backward(dy, seen.heads, saved, seen.mask);
-  if (seen.heads.S < x.S) out.dk = with_unseen(out.dk, x.S), out.dv = with_unseen(out.dv, x.S);
-  return out;
+  if (x.q.is_cuda()) return cuda::backward(dy, x, saved, mask);
+  return saved.backend == Backend::math ? aten::backward(dy, x, saved, mask)
+                                        : cpu::backward(dy, x, saved, mask);
 }
 
 Forward forward(const at::Tensor& qkv, std::int64_t heads, std::int64_t kv_heads, const Mask& mask,

@@ -296,7 +296,6 @@ TEST(ExecutedFlopsImpl, EveryOpThatAStepDispatchesIsCountedOrHoldsNoGemm) {
                                               "aten::t",
                                               "aten::to",
                                               "aten::transpose",
-                                              "aten::unflatten",
                                               "aten::unsqueeze",
                                               "aten::view",
                                               "aten::_unsafe_view",
