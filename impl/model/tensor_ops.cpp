@@ -216,10 +216,9 @@ spec::step::NormGradient<TensorOps> TensorOps::rms_norm_backward(const Site& sit
   const bool again = value == ForwardValue::read && !kept.defined(),
              in_dy = again && weight.recipe == Recipe::none;
   const bool alone = dx.use_count() == 1 && dx.storage().use_count() == 1;
-  const Tensor sum = alone ? std::move(dx) : at::empty_like(dx);
-  const Tensor& added = alone ? sum : dx;
+  const Tensor sum = alone ? dx : at::empty_like(dx);
   run(site, {dy, sum}, [&] {
-    rms_norm::backward(dy, x, gain, rstd, added, sum, dgain,
+    rms_norm::backward(dy, x, gain, rstd, dx, sum, dgain,
                        in_dy ? impl::ForwardValue::again : impl::ForwardValue::kept);
   });
   if (!again) return {sum, std::move(kept)};
@@ -316,7 +315,7 @@ attention::Gradients TensorOps::attention_backward(const Site& site, Tensor dy, 
   return run(site, {}, [&] { return attention::backward(by_value_head(dy), heads, saved.forward, mask()); });
 }
 
-at::Tensor TensorOps::together(HeadGradients gradients) { return by_token(gradients.together()); }
+at::Tensor TensorOps::together(const HeadGradients& gradients) { return by_token(gradients.together()); }
 
 at::Tensor TensorOps::rope_backward(const Site& site, HeadGradients d) {
   const auto& positions = context_.batch.positions;

@@ -234,7 +234,7 @@ class TensorOps {
   Operand attention_operand(const Site& site, const Attention& attention, const Weight& weight,
                             ReadBy readers);
   HeadGradients attention_backward(const Site& site, Tensor dy, Heads heads, Attention saved);
-  Tensor together(HeadGradients gradients);
+  Tensor together(const HeadGradients& gradients);
   Tensor rope_backward(const Site& site, HeadGradients gradients);
 
   spec::step::LatentSplit<TensorOps> latent_split(const Site& site, const Tensor& down);

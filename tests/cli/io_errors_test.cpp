@@ -28,7 +28,7 @@ class IoErrors : public tests::TrainProgram {
   /// Twelve steps, of which the loader reads one ahead, with those calls failing. `met`: a byte for each.
   impl::cli::Outcome train_with(const std::string& faults, const std::string& name, const std::string& more) {
     const fs::path state = scratch.write("state", std::string(512, '\0'));
-    const auto outcome =
+    auto outcome =
         tests::shell("LD_PRELOAD=" + tests::binary_dir() + "/lib/libio_faults.so ASSAY_IO_FAULTS='" + faults +
                          "' ASSAY_IO_FAULTS_STATE=" + state.string() + " " + command(name) +
                          " train.steps=12 batch.sequence_length=32 sample.sentences=0 data.prefetch=1 "
